@@ -212,8 +212,8 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			}
 			if len(args) == 0 && key == "" {
 				return c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-					tell, end := c.progressBar("audit")
-					heads, err := client.Verify(cmd.Context(), tell)
+					tell, end := c.progressBar()
+					heads, err := client.Verify(cmd.Context(), func(p wire.Progress) { tell("audit", p.Done, p.All) })
 					end()
 					if errors.Is(err, wire.ErrUnreachable) {
 						c.say("daycared audit verify FILE checks a backup, or the store of a daemon that does not run")
@@ -241,8 +241,8 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			if _, err := os.Stat(key); key != "" && err != nil {
 				return fmt.Errorf("read the audit key: %w", err)
 			}
-			tell, end := c.progressBar(filepath.Base(args[0]))
-			v, err := store.VerifyFile(cmd.Context(), o, func(done, all int64) { tell(wire.Progress{Done: done, All: all}) })
+			tell, end := c.progressBar()
+			v, err := store.VerifyFile(cmd.Context(), o, func(done, all int64) { tell(filepath.Base(args[0]), done, all) })
 			end()
 			if err != nil {
 				return fmt.Errorf("verify %s: %w", args[0], err)
@@ -257,11 +257,11 @@ func (c *CLI) verifyCommand() *cobra.Command {
 }
 
 // progressBar shows how far something is, in a line of standard error if that is a terminal; end removes it.
-func (c *CLI) progressBar(what string) (tell func(wire.Progress), end func()) {
+func (c *CLI) progressBar() (tell func(what string, done, all int64), end func()) {
 	width, shown := widthOf(c.Err), ""
-	tell = func(p wire.Progress) {
+	tell = func(what string, done, all int64) {
 		const cells = 20
-		line := fmt.Sprintf("%s  %s  %d of %d", what, strings.Repeat("#", int(cells*p.Done/max(p.All, 1))), p.Done, p.All)
+		line := fmt.Sprintf("%s  %s  %d of %d", what, strings.Repeat("#", int(cells*done/max(all, 1))), done, all)
 		if width > len(line) && line != shown {
 			shown = line
 			fmt.Fprintf(c.Err, "\r\x1b[K%s", line)

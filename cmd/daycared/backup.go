@@ -72,8 +72,11 @@ func (c *CLI) backup(ctx context.Context, paths config.Paths, to string) error {
 		}
 		to = filepath.Join(folder, "daycared-"+time.Now().UTC().Format("20060102T150405Z")+".db")
 	}
-	sum, err := store.Backup(ctx, storeOptions(paths, nil), to)
-	if err != nil {
+	o := storeOptions(paths, nil)
+	tell, end := c.progressBar()
+	o.Progress = tell
+	sum, err := store.Backup(ctx, o, to)
+	if end(); err != nil {
 		return err
 	}
 	unchecked := error(nil)
@@ -145,8 +148,10 @@ func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string)
 	log := slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError}) // the rest is printed here
 	o := storeOptions(paths, slog.New(log))
 	o.CopyKey = key
+	tell, end := c.progressBar()
+	o.Progress = tell
 	r, err := store.Restore(ctx, o, from)
-	if err != nil {
+	if end(); err != nil {
 		return err
 	}
 	if c.asJSON {

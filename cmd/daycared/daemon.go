@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -59,8 +60,9 @@ type daemon struct {
 	ending   chan struct{}      // closed by end
 	endOnce  sync.Once
 	dir      *dataDir
-	key      string // the operator's
-	excused  func() // stops answering agents during the start
+	key      string                // the operator's
+	excused  func()                // stops answering agents during the start
+	notReady atomic.Pointer[error] // why, during the start
 
 	mu      sync.Mutex // guards what follows
 	read    time.Time  // when the configuration was last read
@@ -90,7 +92,7 @@ func newDaemon(
 		return err
 	}, func(err error) {
 		log.Error("disk full, retrying the start", "err", err)
-		d.excused = d.excuse(err)
+		d.excuse(err)
 	})
 	d.excused()
 	if err != nil {
@@ -105,7 +107,9 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	if err := d.identify(); err != nil {
 		return err
 	}
-	rows, err := store.Open(ctx, storeOptions(paths, log))
+	stored := storeOptions(paths, log)
+	stored.Progress = d.migrating
+	rows, err := store.Open(ctx, stored)
 	if err != nil {
 		return err
 	}
@@ -392,14 +396,24 @@ func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 	}
 }
 
-// excuse serves the agents' socket with the reason why the daemon is not ready, until end is called.
-func (d *daemon) excuse(why error) (end func()) {
+// migrating says to agents how far a migration on start is.
+func (d *daemon) migrating(what string, done, all int64) {
+	d.excuse(fmt.Errorf("the store is being brought up to date (%d of %d %s); wait until that is done", done, all, what))
+}
+
+// excuse serves the agents' socket with the newest reason why the daemon is not ready, until d.excused is called.
+func (d *daemon) excuse(why error) {
+	if d.notReady.Swap(&why) != nil {
+		return
+	}
 	l, err := server.Listen(d.paths.AgentSocket, d.cfg.API.AgentGroup)
 	if err != nil {
-		return func() {} // it is logged
+		return // it is logged
 	}
-	srv := server.New("daycared, not ready", func(context.Context) error { return why }, d.log)
-	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { srv.Reject(w, permissions.Broken(why.Error())) })
+	srv := server.New("daycared, not ready", func(context.Context) error { return *d.notReady.Load() }, d.log)
+	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		srv.Reject(w, permissions.Broken((*d.notReady.Load()).Error()))
+	})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -407,10 +421,11 @@ func (d *daemon) excuse(why error) (end func()) {
 		h := srv.Handler(server.Listener{Guard: func(http.Handler) http.Handler { return turned }})
 		_ = server.Serve(ctx, l, h, 0, d.log) // it is logged already
 	}()
-	return func() {
+	d.excused = func() {
 		d.excused = func() {}
 		stop()
 		<-done
+		d.notReady.Store(nil)
 	}
 }
 

@@ -170,3 +170,28 @@ func TestAuditSaysThatTheDaemonFails(t *testing.T) {
 		t.Errorf("%d are remembered, %v", told.Len(), err)
 	}
 }
+
+// TestADaemonSaysHowFarAMigrationIs at the agents' socket, until it serves.
+func TestADaemonSaysHowFarAMigrationIs(t *testing.T) {
+	run, err := os.MkdirTemp("", "dc") // sockets need short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(run)
+	d := &daemon{cfg: &config.Config{}, paths: config.Paths{AgentSocket: filepath.Join(run, "agent")}, log: slog.New(slog.DiscardHandler)}
+	asks, err := client.New(client.Options{Socket: d.paths.AgentSocket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asks.Close()
+	for _, done := range []int64{1, 2} {
+		d.migrating("steps done", done, 3)
+		if err := asks.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("(%d of 3 steps done)", done)) {
+			t.Errorf("it says: %v", err)
+		}
+	}
+	d.excused()
+	if err := asks.Ready(t.Context()); !errors.Is(err, wire.ErrUnreachable) {
+		t.Errorf("then: %v", err)
+	}
+}

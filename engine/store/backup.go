@@ -34,22 +34,22 @@ func Backup(ctx context.Context, o Options, to string) (Summary, error) {
 	if _, err := os.Lstat(to); err == nil {
 		return Summary{}, fmt.Errorf("back up the store to %s: it exists already; name a file that does not", to)
 	}
-	sum, err := backUp(ctx, from, to, o.keys())
+	sum, err := backUp(ctx, o, from, to)
 	if err != nil {
 		return Summary{}, fmt.Errorf("back up the store to %s: %w", to, err)
 	}
 	return sum, nil
 }
 
-func backUp(ctx context.Context, from, to string, keys []*sealer) (sum Summary, err error) {
+func backUp(ctx context.Context, o Options, from, to string) (sum Summary, err error) {
 	if err := foreignLog(from); err != nil {
 		return sum, err
 	}
 	db := lookInto(from, "_busy_timeout=5000")
 	defer func() { err = errors.Join(err, db.Close()) }()
 	removeDrafts(filepath.Dir(to))
-	err = copyInto(ctx, db, from, to, func(draft string) error {
-		if sum, err = inspect(ctx, draft, keys); err != nil {
+	err = copyInto(ctx, db, from, to, o.tell, func(draft string) error {
+		if sum, err = inspect(ctx, draft, o); err != nil {
 			return fmt.Errorf("the copy is not sound and was removed: %w", err)
 		}
 		return nil
@@ -65,7 +65,7 @@ const (
 )
 
 // inspect reads a whole copy without leaving SQLite's companion files beside it.
-func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err error) {
+func inspect(ctx context.Context, path string, o Options) (sum Summary, err error) {
 	sum.Path = path
 	info, err := os.Stat(path)
 	if err != nil {
@@ -91,6 +91,7 @@ func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err
 	case astray > 0:
 		return sum, fmt.Errorf("%d of its rows belong to rows that are missing", astray)
 	}
-	sum.Verified, err = verifyAll(ctx, snapshotsOf(db), nil, keys...)
+	told := func(done, all int64) { o.tell("entries and requests verified", done, all) }
+	sum.Verified, err = verifyAll(ctx, snapshotsOf(db), []func(done, all int64){told}, o.keys()...)
 	return sum, err
 }

@@ -20,9 +20,18 @@ import (
 func backup(t *testing.T, from string) Summary {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "backup.db")
-	sum, err := Backup(t.Context(), options(from), to)
+	o, told := options(from), int64(0)
+	o.Progress = func(what string, done, all int64) {
+		if what == "entries and requests verified" && done == all {
+			told = all
+		}
+	}
+	sum, err := Backup(t.Context(), o, to)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if told < int64(sum.Requests) {
+		t.Errorf("of %d requests, %d are said to be verified", sum.Requests, told)
 	}
 	if names, err := filepath.Glob(to + "*"); err != nil || len(names) != 1 {
 		t.Errorf("beside the backup is %v, %v", names, err)
@@ -217,5 +226,25 @@ func TestBackupFails(t *testing.T) {
 	}
 	if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("cancelled, it is left: %v", err)
+	}
+}
+
+// TestTheLogIsCutAfterALongRead: what is written while something reads makes the log longer, and only until that has ended.
+func TestTheLogIsCutAfterALongRead(t *testing.T) {
+	s := newStore(t)
+	err := s.read(t.Context(), func(from source) error {
+		if _, err := count(t.Context(), from, countRequests); err != nil { // from here on the log is kept
+			return err
+		}
+		exec(t, s.writer, "CREATE TABLE long AS SELECT zeroblob(80000000) AS text")
+		exec(t, s.writer, "DROP TABLE long")
+		return nil
+	})
+	long, unread := fileSize(s.path + logSuffix)
+	exec(t, s.writer, checkpointLog)
+	insert(t, s)
+	short, cut := fileSize(s.path + logSuffix)
+	if err := errors.Join(err, unread, cut); err != nil || long < 80_000_000 || short > 64<<20 {
+		t.Errorf("the log had %d bytes, and has %d; %v", long, short, err)
 	}
 }

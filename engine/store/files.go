@@ -188,9 +188,36 @@ func statements(all ...string) func(context.Context, *sql.DB) error {
 	}
 }
 
+// watchEvery is the interval at which progress is told; a variable for tests.
+var watchEvery = time.Second
+
+// watch calls tell at that interval until it is stopped.
+func watch(tell func()) (stop func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				tell()
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
+}
+
 // copyInto writes the committed content of db, the file at from, to a file at to: complete, synced and verified, or not
-// at all. The copy is marked as one in its header. Writers do not wait for it.
-func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft string) error) (err error) {
+// at all. The copy is marked as one in its header. Writers do not wait for it, but their log grows meanwhile.
+func copyInto(
+	ctx context.Context, db *sql.DB, from, to string, tell func(what string, done, all int64), sound func(draft string) error,
+) (err error) {
 	draft := to + draftSuffix
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed attempt
 		return err
@@ -209,7 +236,17 @@ func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { // see removeDrafts
 		return err
 	}
-	if _, err := db.ExecContext(ctx, "VACUUM INTO $1", draft); err != nil {
+	size, err := fileSize(from)
+	if err != nil {
+		return err
+	}
+	copied := watch(func() {
+		if n, err := fileSize(draft); err == nil {
+			tell("MiB copied", min(n, size)>>20, size>>20)
+		}
+	})
+	_, err = db.ExecContext(ctx, "VACUUM INTO $1", draft)
+	if copied(); err != nil {
 		return copyError(ctx, err, from, draft)
 	}
 	if err := change(ctx, draft, statements(markCopy)); err != nil {

@@ -365,7 +365,7 @@ func TestDraftsOfBackupsThatWereKilledAreRemoved(t *testing.T) {
 	writing := filepath.Join(folder, "daycared-20261122T173001Z.db")
 	db := lookInto(s.path, "")
 	defer func() { _ = db.Close() }()
-	err := copyInto(t.Context(), db, s.path, writing, func(draft string) error {
+	err := copyInto(t.Context(), db, s.path, writing, s.tell, func(draft string) error {
 		if _, err := Backup(t.Context(), options(s.path), filepath.Join(folder, "second.db")); err != nil {
 			t.Error(err)
 		}

@@ -129,7 +129,7 @@ func connected(o Options, path string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		path: path, files: []fileIdentity{file}, now: o.Now, log: o.Log, stale: true, memory: memory{rows: newRows()},
+		path: path, files: []fileIdentity{file}, now: o.Now, log: o.Log, tell: o.tell, stale: true, memory: memory{rows: newRows()},
 		lowPriorityWait: max(0, cmp.Or(o.LowPriorityWait, defaultLowPriorityWait)),
 	}
 	busy := cmp.Or(o.Busy, defaultBusyTimeout)

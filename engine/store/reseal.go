@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/daycared/daycared/agents"
@@ -78,7 +79,12 @@ const sealRequest = `UPDATE requests SET mac = $1 WHERE number = $2`
 // resealRequests seals requests that have a seal of another key or version, or none, with the store's key.
 func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int64) {
 	t.rows.dropAll()
+	all, err := count(ctx, t, countRequests)
+	t.fail(err)
+	var seen atomic.Int64
+	defer watch(func() { s.tellMigration("requests sealed", seen.Load(), int64(all)) })()
 	t.fail(eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
+		seen.Add(1)
 		if s.from != nil && !s.from.holds(mac, "requests", sealedBy(version, &r)...) {
 			s.logUnsealed("request " + string(r.ID))
 			return nil

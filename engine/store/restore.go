@@ -111,9 +111,9 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 	if err := isSound(ctx, db, from); err != nil {
 		return err
 	}
-	return copyInto(ctx, db, from, path+restoredSuffix, func(draft string) error {
+	return copyInto(ctx, db, from, path+restoredSuffix, o.tell, func(draft string) error {
 		keys := o.keys()
-		if r.Summary, err = inspect(ctx, draft, keys); err != nil {
+		if r.Summary, err = inspect(ctx, draft, o); err != nil {
 			return err
 		}
 		if err := refuseUnsealed(ctx, draft, path, keys); err != nil {

@@ -173,17 +173,30 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 		if err := s.checkRoom(); err != nil {
 			return err
 		}
-		err := copyInto(ctx, s.writer, s.path, s.copyName(has), func(string) error { return nil })
+		err := copyInto(ctx, s.writer, s.path, s.copyName(has), s.tellMigration, func(string) error { return nil })
 		if err != nil {
 			return fmt.Errorf("copy the store: %w", err)
 		}
 		s.log.Info("store copied before migration", "path", s.copyName(has), "schema", has)
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	stop := watch(func() {
+		step, err := count(ctx, s.readers, `SELECT MAX(version_id) FROM goose_db_version`)
+		if n, unread := fileSize(s.path + logSuffix); errors.Join(err, unread) == nil {
+			s.tellMigration(fmt.Sprintf("steps done, %d MiB written", n>>20), int64(step), known)
+		}
+	})
+	_, err = provider.Up(ctx)
+	if stop(); err != nil {
 		return s.fault(ctx, err)
 	}
 	s.log.Info("store migrated", "path", s.path, "from", has, "schema", known)
 	return nil
+}
+
+// tellMigration logs and tells how far a migration is.
+func (s *Store) tellMigration(what string, done, all int64) {
+	s.log.Info("migrating store", "path", s.path, "what", what, "done", done, "of", all)
+	s.tell(what, done, all)
 }
 
 // checkRoom refuses a migration if the disk lacks room: for the copy, for a log with every page, and for the growth of the file.

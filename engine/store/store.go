@@ -56,9 +56,18 @@ type Options struct {
 	NewKey bool
 	// CopyKey is the path of the audit key of a copy that [Restore] restores, if it differs; empty: unknown.
 	CopyKey string
+	// Progress, unless it is nil, is told how far a copy, its verification or a migration is.
+	Progress func(what string, done, all int64)
 
 	restored bool    // a copy that Restore put in place
 	copyKey  *sealer // of CopyKey
+}
+
+// tell calls o.Progress.
+func (o Options) tell(what string, done, all int64) {
+	if o.Progress != nil {
+		o.Progress(what, done, all)
+	}
 }
 
 // Store keeps everything in one SQLite file. It is safe for concurrent use. A context bounds a write's wait for its
@@ -68,6 +77,7 @@ type Store struct {
 	files   []fileIdentity // the store and, once open, its log and the log's index
 	now     func() time.Time
 	log     *slog.Logger
+	tell    func(what string, done, all int64)
 	chain   string
 	coder   permissions.Coder
 	writer  *sql.DB // one connection

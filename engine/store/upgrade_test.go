@@ -1,12 +1,14 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -204,6 +206,119 @@ func TestAMigrationIsKilled(t *testing.T) {
 	for _, path := range append(left, path) {
 		answersAll(t, path)
 	}
+}
+
+// TestAMigrationSaysHowFarItIs while it runs.
+func TestAMigrationSaysHowFarItIs(t *testing.T) {
+	watchEvery = time.Millisecond
+	defer func() { watchEvery = time.Second }()
+	told, path := make(chan string), earlier(t, stepsUpTo(t, 1), "v1.sql")
+	o := options(path)
+	o.Progress = func(what string, done, all int64) {
+		select {
+		case told <- fmt.Sprintf("%d of %d %s", done, all, what):
+		default:
+		}
+	}
+	s, err := connected(o, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := s.writer.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	err = conn.Raw(func(c any) error {
+		return c.(*sqlite3.SQLiteConn).RegisterFunc("listens", func() int { said = <-told; return 0 }, false)
+	})
+	steps, last := next(t, "SELECT listens()")
+	if err := errors.Join(err, conn.Close(), s.migrate(t.Context(), steps), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%d of %d steps done, 0 MiB written", last, last+1); said != want {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+}
+
+// TestALargeStoreIsMigrated: a store of the first schema, with MIGRATED_ENTRIES entries of the audit, or 3,000, keeps every one.
+func TestALargeStoreIsMigrated(t *testing.T) {
+	entries := 3000
+	if many, err := strconv.Atoi(os.Getenv("MIGRATED_ENTRIES")); err == nil {
+		entries = many
+	}
+	path := earlier(t, stepsUpTo(t, 1), "v1.sql")
+	last := enlarge(t, path, entries)
+	began := time.Now()
+	s, err := Open(t.Context(), options(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d entries in %s", entries, time.Since(began))
+	kept, err := s.Audit(t.Context(), "", last.Seq-1, 1)
+	if err := errors.Join(err, s.Close()); err != nil || len(kept) != 1 || kept[0].Hash != last.Hash {
+		t.Fatalf("the last entry was %+v, and is %+v, %v", last, kept, err)
+	}
+	answersAll(t, path)
+}
+
+// enlarge adds cancelled requests, each like the first, with three entries each, and returns the last entry.
+func enlarge(t *testing.T, path string, entries int) permissions.Entry {
+	t.Helper()
+	db := connect(path, time.Second, 1, "_journal_mode=WAL&_synchronous=OFF")
+	defer func() { _ = db.Close() }()
+	copied := func(table, column string, instead ...string) {
+		columns, err := collect(t.Context(), db, "", value[string], `SELECT name FROM pragma_table_info($1)`, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := ", " + strings.Join(columns, ", ") + ", "
+		values := strings.NewReplacer(instead...).Replace(all)
+		exec(t, db, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < `+strconv.Itoa(entries/3)+`) `+
+			`INSERT INTO `+table+` (`+strings.Trim(all, ", ")+`) SELECT `+strings.Trim(values, ", ")+` FROM `+table+`, n `+
+			`WHERE `+column+` = (SELECT id FROM requests ORDER BY number LIMIT 1)`)
+	}
+	const other = `substr(%s, 1, 16) || printf('%%010d', i)`
+	copied("requests", "id", ", number, id, ", ", 2 + i, "+fmt.Sprintf(other, "id")+", ", ", state, ", ", 'cancelled', ",
+		", decided_at, ", ", created_at + 2, ")
+	copied("copies", "request", ", request, ", ", "+fmt.Sprintf(other, "request")+", ")
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put, err := tx.Prepare(`INSERT INTO audit VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, e permissions.Entry
+	var asked string
+	row := tx.QueryRow(`SELECT chain, at, request, json_extract(detail, '$.digest') FROM audit WHERE seq = 1`)
+	newest := tx.QueryRow(`SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`)
+	if err := errors.Join(row.Scan(&first.Chain, instant{&first.At}, &first.Request, &asked), newest.Scan(&e.Seq, digest{&e.Hash})); err != nil {
+		t.Fatal(err)
+	}
+	for n := range entries / 3 * 3 {
+		e.Record = []permissions.Record{
+			{Type: permissions.RequestCreated, Actor: "uid:0", Detail: map[string]string{"digest": asked, "kind": "permission"}},
+			{Type: permissions.RequestShown, Via: "admin", Detail: map[string]string{"to": "operator"}},
+			{Type: permissions.RequestSettled, Detail: map[string]string{"digest": asked, "state": "cancelled"}},
+		}[n%3]
+		e.Chain, e.Seq, e.Prev = first.Chain, e.Seq+1, e.Hash
+		e.Request = permissions.ID(fmt.Sprintf("%s%010d", first.Request[:16], n/3+1))
+		e.At = first.At.Add(time.Duration(n%3) * time.Microsecond)
+		e.Hash = e.ComputeHash()
+		detail, err := json.Marshal(e.Detail)
+		if err == nil {
+			_, err = put.Exec(e.Chain, e.Seq, e.At.UnixMicro(), e.Type, e.Request, e.Actor, e.Via, string(detail), e.Prev[:], e.Hash[:])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(put.Close(), tx.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	return e
 }
 
 // TestTooLittleRoom: without room a migration does not start, and the error says how much it needs.
