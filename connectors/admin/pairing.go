@@ -196,11 +196,11 @@ type lockInput struct {
 }
 
 func (r *routes) registerLocks() {
-	lock := post("lock", "/v1/people/{name}/lock", "Have nothing count that comes from a person's accounts")
-	serve(r, lock, func(ctx context.Context, in *lockInput) (Lock, error) {
+	lock := long(post("lock", "/v1/people/{name}/lock", "Have nothing count that comes from a person's accounts"))
+	serve(r, lock, slow(func(ctx context.Context, in *lockInput) (Lock, error) {
 		l, err := r.engine.Lock(ctx, who(ctx), in.Name, in.Body.Since)
 		return fromLock(l, false), err
-	})
+	}))
 	unlock := remove("unlock", "/v1/people/{name}/lock", "End a lock: the operator at once, else two people")
 	serve(r, unlock, func(ctx context.Context, in *personInput) (Lock, error) {
 		l, over, err := r.engine.Unlock(ctx, who(ctx), in.Name)

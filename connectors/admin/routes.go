@@ -3,8 +3,10 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -46,6 +48,34 @@ func remove(id, path, summary string) huma.Operation {
 func long(o huma.Operation) huma.Operation {
 	o.Middlewares = huma.Middlewares{server.WriteWithin(server.LongPoll)}
 	return o
+}
+
+// slow is a handler of what is finished once it has begun, however many rows that changes. If that takes longer than a call may, the
+// answer says so.
+func slow[I, O any](handle func(context.Context, *I) (O, error)) func(context.Context, *I) (O, error) {
+	return func(ctx context.Context, in *I) (out O, err error) {
+		answered := make(chan error, 1)
+		var told O
+		go func() {
+			defer func() {
+				if p := recover(); p != nil {
+					answered <- fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+				}
+			}()
+			var err error
+			told, err = handle(context.WithoutCancel(ctx), in)
+			answered <- err
+		}()
+		late := time.NewTimer(wire.MaxWait)
+		defer late.Stop()
+		select {
+		case err := <-answered:
+			return told, err
+		case <-late.C:
+			return out, wire.NewProblem(http.StatusAccepted, wire.CodeGoesOn,
+				"There is so much to change that it takes longer than a call may, and it goes on. Say the same again to learn how it ended.")
+		}
+	}
 }
 
 func (r *routes) register() {
@@ -372,19 +402,19 @@ func (r *routes) registerGrants() {
 		return revokedOf(took), err
 	})
 	stop := long(post("stop", "/v1/stop-all", "Cancel all that is pending, and refuse what is new"))
-	serve(r, stop, func(ctx context.Context, _ *struct{}) (stopped, error) {
+	serve(r, stop, slow(func(ctx context.Context, _ *struct{}) (stopped, error) {
 		n, err := r.engine.StopAll(ctx, who(ctx))
 		return stopped{Cancelled: n}, err
-	})
+	}))
 	resume := post("resume", "/v1/resume", "End what stop-all began")
 	serve(r, resume, func(ctx context.Context, _ *struct{}) (struct{}, error) {
 		return struct{}{}, r.engine.Resume(ctx, who(ctx))
 	})
 	stopAgent := long(post("stop-agent", "/v1/agents/{name}/stop", "Deny what an agent waits for, and refuse what it asks"))
-	serve(r, stopAgent, func(ctx context.Context, in *personInput) (StoppedAgent, error) {
+	serve(r, stopAgent, slow(func(ctx context.Context, in *personInput) (StoppedAgent, error) {
 		l, n, err := r.engine.StopAgent(ctx, who(ctx), in.Name)
 		return stoppedAgent(l, n), err
-	})
+	}))
 	serve(r, post("quiet-agent", "/v1/agents/{name}/quiet", "Make an agent's cards silent for a while, and tell then what it asked"), r.quiet)
 	serve(r, post("trust-agent", "/v1/agents/{name}/trust", "Let an agent do for a while what stays in its folder"), r.trust)
 	resumeAgent := post("resume-agent", "/v1/agents/{name}/resume", "Let a stopped agent go on")

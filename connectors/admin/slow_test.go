@@ -16,6 +16,7 @@ import (
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // operators is an env at which everybody is the operator: the peer of a pipe is unknown.
@@ -98,4 +99,33 @@ func TestTheFirstThingAReaderIsToldIsItsPlace(t *testing.T) {
 			t.Errorf("%+v: %v", e, err)
 		}
 	}
+}
+
+// TestWhatTakesLongerThanACallSaysSo, and goes on; what does not is answered as it is, and a panic ends that call alone.
+func TestWhatTakesLongerThanACallSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan int, 1)
+		for _, takes := range []time.Duration{0, time.Second, wire.MaxWait + time.Second} {
+			ctx, leave := context.WithCancel(t.Context())
+			n, err := slow(func(ctx context.Context, n *int) (int, error) {
+				_ = timing.Pause(ctx, takes)
+				ended <- *n
+				return *n, map[bool]error{true: permissions.OperatorOnly()}[takes == time.Second]
+			})(ctx, new(7))
+			leave()
+			if done := <-ended; done != 7 {
+				t.Errorf("%d was done", done)
+			}
+			var p *wire.Problem
+			late := errors.As(err, &p) && p.Status == http.StatusAccepted && p.Code == wire.CodeGoesOn
+			refused := permissions.CodeOf(err) == permissions.CodeOf(permissions.OperatorOnly())
+			if (takes == 0) != (n == 7 && err == nil) || refused != (takes == time.Second) || late != (takes > wire.MaxWait) {
+				t.Errorf("after %s: %d, %v", takes, n, err)
+			}
+		}
+		_, err := slow(func(context.Context, *int) (int, error) { panic("boom") })(t.Context(), nil)
+		if err == nil || !strings.Contains(err.Error(), "boom") {
+			t.Errorf("a panic: %v", err)
+		}
+	})
 }

@@ -37,6 +37,8 @@ const (
 	CodeChain    = "broken-chain" // the audit does not verify
 	// CodeVerifying means that the audit is being verified, and comes with the status 202.
 	CodeVerifying = "verifying"
+	// CodeGoesOn means that the call takes longer than its answer may, and goes on; it comes with the status 202.
+	CodeGoesOn = "goes-on"
 )
 
 // Problem is why something was refused over HTTP (RFC 9457). It is an error with the text Detail.
