@@ -320,6 +320,8 @@ func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permi
 func (e *Engine) ofAgent(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
 ) (own []permissions.Grant, err error) {
+	q.Caller = caller
+	_ = q.Normalize() // an invalid input is refused by draft
 	for _, g := range grants {
 		if g.Session != "" && g.Session == q.Session && !caller.Ours() {
 			r, err := e.store.Read(ctx, g.Request)
