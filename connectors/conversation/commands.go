@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -392,8 +391,11 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 	return r.listed(connectors.Notice{About: permissions.AboutWaiting, Waiting: prompts}, who), nil
 }
 
+// maxGrants is how many grants are listed: what the operator's socket lists at once, by which an inbox asks.
+const maxGrants = 1000
+
 func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
-	grants, err := r.Inbound.Grants(ctx, id, "", math.MaxInt)
+	grants, err := r.Inbound.Grants(ctx, id, "", maxGrants)
 	if err != nil {
 		return "", err
 	}
