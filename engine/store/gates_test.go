@@ -486,12 +486,13 @@ func TestARowThatCannotBeReadIsLeftOut(t *testing.T) {
 		"D9/the time of a pairing":     {"UPDATE pairings SET paired_at = 'x'", "pairing fay/telegram"},
 		"D9/the time of a suspension":  {"UPDATE suspensions SET at = 'x'", ""},
 		"D9/the time of a lock":        {"UPDATE locks SET locked_at = 'x'", ""},
-		"D9/an entry of a gate":        {"UPDATE entries SET detail = 'x' WHERE type = 'PAIRED'", ""},
-		"D9/when an entry was made":    {"UPDATE entries SET at = 9223372036854775807 WHERE type = 'PAIRED'", ""},
-		"D9/when more are asked":       {"UPDATE requests SET escalate_at = 'x' WHERE state = 'pending'", "request "},
-		"D9/when a request is over":    {"UPDATE requests SET deadline = 9223372036854775807 WHERE state = 'pending'", "request "},
-		"D9/when one was approved":     {"UPDATE requests SET decided_at = 'x' WHERE state = 'approved'", "request "},
-		"D9/when a token is over":      {"UPDATE tokens SET expires_at = 9223372036854775807 WHERE id = 'T1'", "token T1"},
+		"D9/an entry of a gate":        {"UPDATE entries SET detail = 'x' WHERE type = (SELECT number FROM types WHERE name = 'PAIRED')", ""},
+		"D9/when an entry was made": {"UPDATE entries SET at = 9223372036854775807 WHERE type = " +
+			"(SELECT number FROM types WHERE name = 'PAIRED')", ""},
+		"D9/when more are asked":    {"UPDATE requests SET escalate_at = 'x' WHERE state = 'pending'", "request "},
+		"D9/when a request is over": {"UPDATE requests SET deadline = 9223372036854775807 WHERE state = 'pending'", "request "},
+		"D9/when one was approved":  {"UPDATE requests SET decided_at = 'x' WHERE state = 'approved'", "request "},
+		"D9/when a token is over":   {"UPDATE tokens SET expires_at = 9223372036854775807 WHERE id = 'T1'", "token T1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			approval := strings.Contains(c.change, "votes") || strings.Contains(c.change, "'approved'")

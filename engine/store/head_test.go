@@ -108,7 +108,7 @@ func TestTheMarkIsNotMovedFromAnEntryThatIsGone(t *testing.T) {
 				t.Fatal(marked, err)
 			}
 			insert(t, o.Store)
-			exec(t, o.writer, "DELETE FROM entries WHERE type = 'TOKEN_REVOKED'")
+			exec(t, o.writer, "DELETE FROM entries WHERE type = (SELECT number FROM types WHERE name = 'TOKEN_REVOKED')")
 			if then != nil {
 				unwell(t, name, then(t, o), isBehind)
 			}

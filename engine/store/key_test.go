@@ -64,6 +64,7 @@ var oldColumns = append(slices.Clip(oldAudit),
 // oldAudit reverts the migration of short entries.
 var oldAudit = []string{
 	"CREATE TABLE old AS SELECT * FROM audit", "DROP VIEW audit", "DROP TABLE entries", "DROP TABLE pruned", "DROP TABLE chains",
+	"DROP TABLE types",
 	"CREATE TABLE audit" + between(migration("00001_requests.sql"), "CREATE TABLE audit", ";"),
 	"ALTER TABLE audit ADD COLUMN mac BLOB NOT NULL DEFAULT x''",
 	"INSERT INTO audit SELECT * FROM old", "DROP TABLE old", "CREATE INDEX audit_sessions ON audit (actor)",
@@ -415,8 +416,8 @@ func TestANewKeySealsNoForgedRows(t *testing.T) {
 	}{
 		"the seal of the store": {"UPDATE meta SET mac = x''", "daycared restore FILE; without one, daycared audit new-key", true},
 		"and the first entry's": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = randomblob(16) WHERE seq = 1", "restore FILE", true},
-		"and those of what was taken back": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = x'' WHERE type IN ('GRANT_REVOKED', " +
-			"'ALL_STOPPED', 'PERSON_LOCKED', 'ACCOUNT_SUSPENDED')", "restore FILE", true},
+		"and those of what was taken back": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = x'' WHERE type IN (SELECT number FROM types " +
+			"WHERE name IN ('GRANT_REVOKED', 'ALL_STOPPED', 'PERSON_LOCKED', 'ACCOUNT_SUSPENDED'))", "restore FILE", true},
 		"every seal": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = x''", "restore FILE", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,7 @@ const (
 	maxUnheeded = 500
 
 	readResumed = `SELECT ` + entryColumns + gateEntries + ` AND audit.request = '' AND audit.at > $1 ` +
-		`AND audit.type = 'AGENT_RESUMED') CROSS JOIN audit ON chain = c AND seq = s`
+		`AND audit.type = ` + resumedType + `) CROSS JOIN audit ON chain = c AND seq = s`
 )
 
 // Unheeded implements [engine.Store].

@@ -179,9 +179,9 @@ func TestAStoreThatCannotSayWhatItIsTellsWhatToDo(t *testing.T) {
 // TestAnEntryThatCannotBeReadHidesNoOther: it is listed without its hash and is no event.
 func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
 	for name, text := range map[string]string{
-		"D9/its details": "UPDATE entries SET detail = 'x' WHERE type = 'REQUEST_SETTLED'",
-		"D9/its time":    "UPDATE entries SET at = 9223372036854775807 WHERE type = 'REQUEST_SETTLED'",
-		"D9/its number":  "UPDATE entries SET seq = 'x' WHERE type = 'GRANT_ADDED'",
+		"D9/its details": "UPDATE entries SET detail = 'x' WHERE type = (SELECT number FROM types WHERE name = 'REQUEST_SETTLED')",
+		"D9/its time":    "UPDATE entries SET at = 9223372036854775807 WHERE type = (SELECT number FROM types WHERE name = 'REQUEST_SETTLED')",
+		"D9/its number":  "UPDATE entries SET seq = 'x' WHERE type = (SELECT number FROM types WHERE name = 'GRANT_ADDED')",
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))

@@ -78,10 +78,15 @@ func makeRow(o permissions.Opening) (newRow, error) {
 			shown = min(shown, c.Shown)
 		}
 	}
-	action := permissions.ActionDigest(r)
 	args, err := driverArgs(append(append(fixedFields(&r), changingFields(&r)...),
-		dueAt(r), []byte{}, r.Key != "", shown, false, digest{&action}, micros(r.EarlierAt), 0))
+		dueAt(r), []byte{}, r.Key != "", shown, false, actionOf(r), micros(r.EarlierAt), 0))
 	return newRow{request: r, copies: o.Copies, told: o.Told, wait: o.Wait, args: args}, err
+}
+
+// actionOf is what a row has of [permissions.ActionDigest].
+func actionOf(r permissions.Request) []byte {
+	action := permissions.ActionDigest(r)
+	return action[:16]
 }
 
 // after is the row for a request whose key found an answer that is over.
@@ -167,7 +172,7 @@ const (
 func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplicates, err error) {
 	r, now := o.Request, o.Request.CreatedAt
 	since, limit, after := int64(never), 0, int64(never)
-	action := permissions.ActionDigest(r)
+	action := actionOf(r)
 	if r.State == permissions.Pending { // else it is settled already and asks nobody
 		limit = max(0, o.PerCaller)
 		if o.CoolDown > 0 {
@@ -178,7 +183,7 @@ func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplic
 		}
 	}
 	text, args := meetEqual, []any{
-		string(r.ID), r.Caller.Name, since, micros(now.Add(ahead)), action[:], limit, r.Session, r.Digest[:], after,
+		string(r.ID), r.Caller.Name, since, micros(now.Add(ahead)), action, limit, r.Session, r.Digest[:], after,
 	}
 	if r.Key != "" {
 		text, args = meetByKey, append(args[:6], r.Key)
@@ -251,9 +256,9 @@ const deniedBefore = `SELECT COUNT(*) FROM (SELECT 1 FROM requests WHERE state =
 
 // DeniedBefore implements [engine.Store].
 func (s *Store) DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (bool, error) {
-	action := permissions.ActionDigest(r)
+	action := actionOf(r)
 	return reading(ctx, s, func(from source) (bool, error) {
-		n, err := count(ctx, from, deniedBefore, r.Caller.Name, action[:], r.Session, micros(since))
+		n, err := count(ctx, from, deniedBefore, r.Caller.Name, action, r.Session, micros(since))
 		if err != nil {
 			return false, unreadable("the denials of an action", err)
 		}

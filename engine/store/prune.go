@@ -223,7 +223,7 @@ const (
 func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 	fields := func(r *permissions.Request) []any {
 		return []any{
-			&r.Number, &r.ID, &r.Kind, list[permissions.Option]{&r.Options}, list[permissions.Call]{&r.Calls},
+			&r.Number, &r.ID, &r.Kind, offered{list[permissions.Option]{&r.Options}}, list[permissions.Call]{&r.Calls},
 		}
 	}
 	old, err := collect(ctx, t, "", fields, readPayloads, micros(before), limit)
@@ -239,7 +239,7 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 				r.Options[i].Label = ""
 			}
 		}
-		t.exec(ctx, blankRequest, list[permissions.Option]{&r.Options}, list[permissions.Call]{&r.Calls}, r.Number)
+		t.exec(ctx, blankRequest, offered{list[permissions.Option]{&r.Options}}, list[permissions.Call]{&r.Calls}, r.Number)
 		t.exec(ctx, blankVotes, r.ID)
 		t.rows.drop(r.ID)
 	}

@@ -13,11 +13,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// gateEntry is the condition of the index audit_gates, literally.
-const gateEntry = `audit.type IN ('REQUEST_SETTLED', 'REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED', 'GRANT_ENDED', ` +
-	`'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', 'PAIRING_REINSTATED', ` +
-	`'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', 'STORE_RESTORED', ` +
-	`'AGENT_STOPPED', 'AGENT_MUTED', 'AGENT_RESUMED')`
+// gateEntry is the condition of the index audit_gates, literally; the numbers of types are those of migration 39.
+const gateEntry = `audit.type < 24`
+
+// The numbers of some types.
+const (
+	settledType = `1`
+	usedTypes   = `(2, 3)` // REQUEST_USED and REQUEST_VOIDED
+	resumedType = `23`     // AGENT_RESUMED
+)
 
 // gateEntries begins a search for entries by the index audit_gates.
 const gateEntries = ` FROM (SELECT (SELECT name FROM chains WHERE number = audit.chain) AS c, seq AS s FROM entries AS audit ` +
@@ -41,9 +45,9 @@ const (
 	// that has ended, according to the audit but not to its row.
 	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 ` +
 		`AND EXISTS (SELECT 1 FROM entries AS audit WHERE ` + gateEntry + ` AND audit.request IN (+requests.number, requests.id) ` +
-		`AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) ` +
+		`AND audit.type IN ` + usedTypes + `) ` +
 		`OR state = 'pending' AND EXISTS (SELECT 1 FROM entries AS audit WHERE ` + gateEntry + ` ` +
-		`AND audit.request IN (+requests.number, requests.id) AND audit.type = 'REQUEST_SETTLED') ` +
+		`AND audit.request IN (+requests.number, requests.id) AND audit.type = ` + settledType + `) ` +
 		`THEN x'' ELSE mac END`
 )
 
@@ -52,7 +56,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
 		instant{&r.CreatedAt}, &r.Agent, &r.Claimed,
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
-		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
+		&r.Step, &r.Quorum, offered{list[permissions.Option]{&r.Options}}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
 		canonical{rawJSON{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
 		list[permissions.Rows]{&r.Was}, list[permissions.Ruling]{&r.Ruled}, &r.SessionTitle, &r.LastPrompt,
@@ -403,14 +407,14 @@ const (
 		`AND EXISTS (SELECT 1 FROM ` + askedOf + ` WHERE person.value = $4) ORDER BY decided_at DESC LIMIT 0 + $5`
 
 	allowedBefore = `SELECT COUNT(*), COALESCE((SELECT decided_by FROM requests WHERE state = 'approved' AND decided_via <> 'grant' ` +
-		`AND caller = $1 AND action = $2 AND decided_at >= $3 AND decided_at < $4 ORDER BY decided_at DESC LIMIT 1), '') ` +
+		`AND action = $1 AND decided_at >= $2 AND decided_at < $3 ORDER BY decided_at DESC LIMIT 1), '') ` +
 		`FROM requests WHERE state = 'approved' AND decided_via <> 'grant' ` +
-		`AND caller = $1 AND action = $2 AND decided_at >= $3 AND decided_at < $4`
+		`AND action = $1 AND decided_at >= $2 AND decided_at < $3`
 )
 
 // Lately implements [engine.Store].
 func (s *Store) Lately(ctx context.Context, r permissions.Request, person string) (permissions.Lately, error) {
-	now, action := micros(r.CreatedAt), permissions.ActionDigest(r)
+	now, action := micros(r.CreatedAt), actionOf(r)
 	from, before := micros(r.CreatedAt.Add(-permissions.LatelySpan)), micros(r.CreatedAt.Add(-permissions.BeforeSpan))
 	return reading(ctx, s, func(source source) (did permissions.Lately, err error) {
 		row := source.QueryRowContext(ctx, lately, from, now, r.Caller.Name)
@@ -422,7 +426,7 @@ func (s *Store) Lately(ctx context.Context, r permissions.Request, person string
 				return did, err
 			}
 		}
-		err = source.QueryRowContext(ctx, allowedBefore, r.Caller.Name, action[:], before, now).Scan(&did.Before, &did.By)
+		err = source.QueryRowContext(ctx, allowedBefore, action, before, now).Scan(&did.Before, &did.By)
 		return did, err
 	})
 }
@@ -508,7 +512,7 @@ func (p *sealedPages) next(ctx context.Context, from source) ([]sealedRow[permis
 	input := new(json.RawMessage) // may be long and is not needed
 	fields := func(r *sealedRow[permissions.Request]) []any {
 		q := &r.row
-		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
+		return append(sealedFields(q), &q.VoidedBy, offered{list[permissions.Option]{&q.Options}}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
 			canonical{rawJSON{input}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},

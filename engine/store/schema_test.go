@@ -52,6 +52,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00036_languages.sql":    "e584e8294c77879a383dead1ec3f2cc804979fc9c238b436ce7d4cf3951c4978",
 		"00037_entries.sql":      "b6ee5461db93336435ba9eea586926cef8be1af5cf4d3b4ba9283e566fb41821",
 		"00038_asked.sql":        "8d06d6a48ba0f30811133a351bea11299f61599192ad17ba20f3b7c7b9a2baa6",
+		"00039_short.sql":        "342daf83aefa28176b944dadc72689e398639842fcc6528fb4d39d8a084f2649",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {

@@ -134,7 +134,7 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 		"A3/who is asked":               {`UPDATE requests SET asked = '["mallory"]' WHERE state = 'pending'`, "", waiting},
 		"A3/how many are to agree":      {`UPDATE requests SET quorum = 0 WHERE state = 'pending'`, "", waiting},
 		"B5/what is asked":              {`UPDATE requests SET tags = '["@write:/etc"]' WHERE state = 'pending'`, "", waiting},
-		"B3/the label of a button": {`UPDATE requests SET options = replace(options, 'Deny', 'Allow once')
+		"B3/the label of a button": {`UPDATE requests SET options = replace(options, char(15), '{"id":"deny","label":"Allow once"}')
 			WHERE state = 'pending'`, "", waiting},
 		"B3/rows of a file":     {`UPDATE requests SET was = '[{"first":1,"text":"x"}]' WHERE state = 'pending'`, "", waiting},
 		"B3/a rate on the card": {`UPDATE requests SET beyond = 5 WHERE state = 'pending'`, "", waiting},
@@ -312,7 +312,8 @@ func TestAnEntryMayNameItsRequestByItsID(t *testing.T) {
 		o.Store = reopen(t, o.path)
 	}
 	// and a number that is text is no number
-	meddle(t, o.Store, "UPDATE entries SET request = '' || (SELECT number FROM requests WHERE id = request) WHERE type = 'REQUEST_USED'")
+	meddle(t, o.Store, "UPDATE entries SET request = '' || (SELECT number FROM requests WHERE id = request) "+
+		"WHERE type = (SELECT number FROM types WHERE name = 'REQUEST_USED')")
 	if _, err := o.Verify(t.Context()); err == nil {
 		t.Error("an entry that names no request verifies")
 	}

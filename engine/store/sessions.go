@@ -56,11 +56,11 @@ const (
 	sealSession = `UPDATE sessions SET audited = $1, mac = $2 WHERE id = $3`
 
 	// sessionEntry is the condition of the index audit_sessions, literally. [Store.Commit] writes all of these entries.
-	sessionEntry = `audit.type IN ('SESSION_STATUS', 'SESSION_ENDED', 'TOOL_STARTED', 'TOOL_FINISHED')`
+	sessionEntry = `entries.type BETWEEN 24 AND 27`
 
 	// hasLaterEntry reports whether the audit has an entry about a session that is newer than its row.
-	hasLaterEntry = `SELECT EXISTS (SELECT 1 FROM audit WHERE ` + sessionEntry + ` AND actor = $1 AND seq > $2 ` +
-		`AND chain || '' = $3 AND detail LIKE $4)` // so that the index is used, not the one of chains
+	hasLaterEntry = `SELECT EXISTS (SELECT 1 FROM entries WHERE ` + sessionEntry + ` AND actor = $1 AND seq > $2 ` +
+		`AND +chain = (SELECT number FROM chains WHERE name = $3) AND detail LIKE $4)` // so that the index is used, not the one of chains
 )
 
 const readOpenSealed = `SELECT ` + sessionColumns + `, audited, mac FROM sessions WHERE ended_at = 0 ORDER BY id`

@@ -43,12 +43,13 @@ func TestARemovedLockIsRestoredAtTheStart(t *testing.T) {
 		change, row string
 		found       bool // by verify as well
 	}{
-		"A8/a lock without its row":               {`DELETE FROM locks`, "lock of fay", false},
-		"A8/a lock without its row and its entry": {`DELETE FROM locks; DELETE FROM entries WHERE type = 'PERSON_LOCKED'`, "lock of fay", true},
-		"A8/a lock of somebody else":              {`UPDATE locks SET person = 'kim'`, "lock of fay", true},
-		"A8/a lock without its accounts":          {`UPDATE locks SET accounts = '[]'`, "lock of fay", false},
-		"A8/a lock that people agreed to end":     {`UPDATE locks SET unlocking = '["sam","kim"]'`, "lock of fay", false},
-		"A2/a suspension without its row":         {`DELETE FROM suspensions`, "suspension of whatsapp +491", false},
+		"A8/a lock without its row": {`DELETE FROM locks`, "lock of fay", false},
+		"A8/a lock without its row and its entry": {`DELETE FROM locks; DELETE FROM entries WHERE type =
+			(SELECT number FROM types WHERE name = 'PERSON_LOCKED')`, "lock of fay", true},
+		"A8/a lock of somebody else":          {`UPDATE locks SET person = 'kim'`, "lock of fay", true},
+		"A8/a lock without its accounts":      {`UPDATE locks SET accounts = '[]'`, "lock of fay", false},
+		"A8/a lock that people agreed to end": {`UPDATE locks SET unlocking = '["sam","kim"]'`, "lock of fay", false},
+		"A2/a suspension without its row":     {`DELETE FROM suspensions`, "suspension of whatsapp +491", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := shuts(t, c.change)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -40,7 +41,7 @@ func exactFields(fields []any) []any {
 	all := make([]any, len(fields))
 	for i, f := range fields {
 		switch all[i] = f; f.(type) {
-		case sql.Scanner, *[]byte, **int:
+		case sql.Scanner, *[]byte, **int, *any:
 		default:
 			all[i] = exact{f}
 		}
@@ -261,6 +262,39 @@ func (c list[T]) Scan(v any) error {
 	return cmp.Or(permissions.Answerable(text, 100), json.Unmarshal([]byte(text), c.items))
 }
 
+// short are the characters that stand for texts which rows have often, and these texts. JSON has no such character as it is. Those
+// below 8 are in the view audit, and 1 is the digest of an entry's request.
+var short = []string{
+	"\x02", `"kind":"permission"`, "\x03", `"kind":"tool"`, "\x04", `"state":"approved"`, "\x05", `"state":"denied"`,
+	"\x06", `"answer":"allow_once"`, "\x07", `"answer":"deny"`,
+	"\x0e", `{"id":"allow_once","label":"Allow once"}`, "\x0f", `{"id":"deny","label":"Deny"}`,
+	"\x10", `{"id":"allow_15m","label":"Allow for 15 minutes"}`, "\x11", `{"id":"allow_15m","label":"Allow this exact call for 15 minutes"}`,
+}
+
+var lengthen, shorten = strings.NewReplacer(short...), func() *strings.Replacer {
+	pairs := slices.Clone(short)
+	slices.Reverse(pairs)
+	return strings.NewReplacer(pairs...)
+}()
+
+// offered is the list of the options of a request, of which the usual ones are stored as a character each.
+type offered struct{ list[permissions.Option] }
+
+func (c offered) Value() (driver.Value, error) {
+	v, err := c.list.Value()
+	if text, ok := v.(string); ok {
+		v = shorten.Replace(text)
+	}
+	return v, err
+}
+
+func (c offered) Scan(v any) error {
+	if text, ok := v.(string); ok {
+		v = lengthen.Replace(text)
+	}
+	return c.list.Scan(v)
+}
+
 // detail is the JSON object of an audit record.
 type detail struct{ fields *map[string]string }
 
@@ -270,7 +304,8 @@ func (c detail) Value() (driver.Value, error) {
 	if len(*c.fields) == 0 {
 		return emptyDetail, nil
 	}
-	return encode(*c.fields)
+	text, err := encode(*c.fields)
+	return shorten.Replace(text), err
 }
 
 func (c detail) Scan(v any) error {
@@ -279,7 +314,7 @@ func (c detail) Scan(v any) error {
 		return err
 	}
 	*c.fields = nil
-	if text == emptyDetail {
+	if text = lengthen.Replace(text); text == emptyDetail {
 		return nil
 	}
 	if plain := plainObject(text); plain != nil {

@@ -126,6 +126,9 @@ type verification struct {
 	sealed  bool  // the store is not from before there were seals
 	rows    *sealedPages
 
+	entries string                     // the query that reads them
+	types   map[int64]permissions.Type // by their numbers in entries; nil: they have none
+
 	done, all int64 // entries and requests
 }
 
@@ -134,7 +137,7 @@ var (
 	readChains = chainsIn("entries", "COALESCE((SELECT name FROM chains WHERE number = c), '')")
 	countAll   = countIn("entries", numberOf("$1"))
 
-	// The same in a store from before [entriesTable].
+	// The same in a store from before entries were short.
 	readOldChains = chainsIn("audit", "c")
 	countOldAll   = countIn("audit", "$1")
 )
@@ -150,8 +153,30 @@ func countIn(table, chain string) string {
 		`(SELECT MIN(seq) FROM ` + table + ` WHERE chain = ` + chain + `) + 1, 0) + (SELECT COUNT(*) FROM requests)`
 }
 
-// entriesTable is 1 if the audit is a view of the table of entries.
-const entriesTable = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'entries'`
+const readTypes = `SELECT number, name FROM types`
+
+type numberedType struct {
+	number int64
+	name   permissions.Type
+}
+
+// readNames reads which numbers stand for which types of entries. A store from before there were such numbers has none.
+func (c *verification) readNames(ctx context.Context, from source) error {
+	n, err := count(ctx, from, `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'types'`)
+	if c.entries = readLongEntries; !c.sealed {
+		c.entries = readOldEntries
+	}
+	if err != nil || n == 0 {
+		return err
+	}
+	c.entries, c.types = readEntries, map[int64]permissions.Type{}
+	fields := func(t *numberedType) []any { return []any{&t.number, &t.name} }
+	all, err := collect(ctx, from, "the types of entries", fields, readTypes)
+	for _, t := range all {
+		c.types[t.number] = t.name
+	}
+	return err
+}
 
 // begin reads what the store says of itself, and which chains there are.
 func (c *verification) begin(ctx context.Context, from source) (err error) {
@@ -166,8 +191,11 @@ func (c *verification) begin(ctx context.Context, from source) (err error) {
 	if err := orNone(err); err != nil {
 		return err
 	}
+	if err := c.readNames(ctx, from); err != nil {
+		return err
+	}
 	chains, count := readChains, countAll
-	if short := false; from.QueryRowContext(ctx, entriesTable).Scan(&short) == nil && !short {
+	if c.types == nil {
 		chains, count = readOldChains, countOldAll
 	}
 	all, err := collect(ctx, from, "the audit", value[string], chains)
@@ -211,61 +239,106 @@ func (c *verification) step(ctx context.Context, from source, v *Verified) (more
 			return false, err
 		}
 	}
-	for range verifyPages {
-		page, err := c.rows.next(ctx, from)
-		if err == nil && len(page) == 0 {
-			return false, c.readRows(ctx, from)
+	more = true
+	pages := 0
+	next := func() (page []sealedRow[permissions.Request], err error) {
+		if pages++; pages <= verifyPages {
+			page, err = c.rows.next(ctx, from)
+			more = len(page) > 0
 		}
 		for some := range slices.Chunk(page, 20) { // what they ask may be long
-			if err == nil {
-				err = c.sealedRequests(ctx, from, some)
-			}
+			err = cmp.Or(err, sameWords(ctx, from, some))
 		}
-		if err != nil {
-			return false, err
-		}
-		c.done += int64(len(page))
+		return page, err
 	}
-	return true, nil
+	if err := readAhead(next, c.sealedRequests); err != nil || more {
+		return more, err
+	}
+	return false, c.readRows(ctx, from)
 }
 
 // readAudit reads the next entries of a chain, and returns how many there were.
 func (c *verification) readAudit(ctx context.Context, from source, v *Verified) (n int, err error) {
-	text := readEntries
-	if !c.sealed {
-		text = readOldEntries
-	}
-	rows, err := from.QueryContext(ctx, text, c.chains[0], c.seq, verifyStep)
+	rows, err := from.QueryContext(ctx, c.entries, c.chains[0], c.seq, verifyStep)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err has the error
-	var e permissions.Entry
-	var mac []byte
-	into := exactFields(append(entryFields(&e), &mac))
-	for ; rows.Next() && ctx.Err() == nil; n++ {
-		if err := rows.Scan(into...); err != nil {
-			return n, unreadable(fmt.Sprintf("the audit after entry %d of chain %s", c.at.last.Seq, c.at.last.Chain), err)
+	next := func() (some []storedEntry, err error) {
+		var e storedEntry
+		into := exactFields(e.fields())
+		for len(some) < 500 && rows.Next() && ctx.Err() == nil {
+			e = storedEntry{}
+			e.failed = rows.Scan(into...)
+			some = append(some, e)
 		}
-		if !c.current {
-			c.current, c.at = true, begin(e)
-			v.Chains = append(v.Chains, permissions.Head{First: e.Seq})
+		return some, errors.Join(ctx.Err(), rows.Err())
+	}
+	return n, readAhead(next, func(some []storedEntry) error {
+		for i := range some {
+			if err := c.take(&some[i], v); err != nil {
+				return err
+			}
+			n++
 		}
-		if err := errors.Join(c.at.add(e), c.at.keyed(c.keys, e, mac)); err != nil {
-			return n, err
-		}
-		head := &v.Chains[len(v.Chains)-1]
-		head.Entry, head.Unkeyed = e, c.at.unkeyed
-		head.Entries++
-		if e.Chain == c.own.chain {
-			c.done++
-			if err := c.addEntry(e); err != nil {
-				return n, err
+		return nil
+	})
+}
+
+// take verifies the next entry.
+func (c *verification) take(s *storedEntry, v *Verified) error {
+	before := c.at.last
+	before.Chain = c.chains[0]
+	if err := cmp.Or(s.failed, s.whole(c.types, before)); err != nil {
+		return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", c.at.last.Seq, c.at.last.Chain), err)
+	}
+	e := s.Entry
+	if !c.current {
+		c.current, c.at = true, begin(e)
+		v.Chains = append(v.Chains, permissions.Head{First: e.Seq})
+	}
+	if err := errors.Join(c.at.add(e), c.at.keyed(c.keys, e, s.mac)); err != nil {
+		return err
+	}
+	head := &v.Chains[len(v.Chains)-1]
+	head.Entry, head.Unkeyed = e, c.at.unkeyed
+	head.Entries++
+	c.seq = e.Seq + 1
+	if e.Chain != c.own.chain {
+		return nil
+	}
+	c.done++
+	return c.addEntry(e)
+}
+
+// readAhead calls take with what next returns, until that is nothing, and calls next meanwhile on another goroutine.
+func readAhead[T any](next func() ([]T, error), take func([]T) error) error {
+	parts, stop := make(chan []T), make(chan struct{})
+	var failed error
+	go func() {
+		defer close(parts)
+		for {
+			some, err := next()
+			if failed = err; err != nil || len(some) == 0 {
+				return
+			}
+			select {
+			case parts <- some:
+			case <-stop:
+				return
 			}
 		}
-		c.seq = e.Seq + 1
+	}()
+	var err error
+	for some := range parts {
+		if err = take(some); err != nil {
+			break
+		}
 	}
-	return n, errors.Join(ctx.Err(), rows.Err())
+	close(stop)
+	for range parts { // until next is not called any more
+	}
+	return cmp.Or(err, failed)
 }
 
 // checkpoint is how far a chain was read, and what its first entry follows.
