@@ -215,8 +215,7 @@ func sameWords(ctx context.Context, from source, rows []sealedRow[permissions.Re
 }
 
 // sealedRequests checks the seals of requests and compares them, and the votes on them, with their entries.
-func (c *verification) sealedRequests(rows []sealedRow[permissions.Request]) error {
-	c.done += int64(len(rows))
+func (c *comparison) sealedRequests(rows []sealedRow[permissions.Request]) error {
 	for _, r := range rows {
 		if c.seals != nil && !c.seals.holds(r.mac, "requests", sealedBy(c.own.seals, &r.row)...) {
 			return unsealed("request " + string(r.row.ID))

@@ -83,12 +83,6 @@ func makeRow(o permissions.Opening) (newRow, error) {
 	return newRow{request: r, copies: o.Copies, told: o.Told, wait: o.Wait, args: args}, err
 }
 
-// actionOf is what a row has of [permissions.ActionDigest].
-func actionOf(r permissions.Request) []byte {
-	action := permissions.ActionDigest(r)
-	return action[:16]
-}
-
 // after is the row for a request whose key found an answer that is over.
 func (row newRow) after(found permissions.Request) newRow {
 	if r := &row.request; found.Answer != "" && !found.TimedOut && !found.Defaulted && found.Digest == r.Digest {

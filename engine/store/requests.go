@@ -445,6 +445,12 @@ func position(ctx context.Context, from source, id permissions.ID) (number int64
 	return number, err
 }
 
+// actionOf is what a row has of [permissions.ActionDigest].
+func actionOf(r permissions.Request) []byte {
+	action := permissions.ActionDigest(r)
+	return action[:16]
+}
+
 // asStored returns r as a later read returns it: times in whole microseconds of UTC, without what is not stored.
 func asStored(r permissions.Request) permissions.Request {
 	for _, t := range []*time.Time{

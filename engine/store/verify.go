@@ -251,7 +251,10 @@ func (c *verification) step(ctx context.Context, from source, v *Verified) (more
 		}
 		return page, err
 	}
-	if err := readAhead(next, c.sealedRequests); err != nil || more {
+	if err := readAhead(next, func(rows []sealedRow[permissions.Request]) error {
+		c.done += int64(len(rows))
+		return c.sealedRequests(rows)
+	}); err != nil || more {
 		return more, err
 	}
 	return false, c.readRows(ctx, from)
