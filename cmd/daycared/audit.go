@@ -258,18 +258,21 @@ func (c *CLI) verifyCommand() *cobra.Command {
 
 // progressBar shows how far something is, in a line of standard error if that is a terminal; end removes it.
 func (c *CLI) progressBar() (tell func(what string, done, all int64), end func()) {
-	width, shown := widthOf(c.Err), ""
+	to, width, shown := c.Err, widthOf(c.Err), ""
+	if f, wrapped := c.Err.(*fitted); wrapped {
+		to, width = f.to, f.width
+	}
 	tell = func(what string, done, all int64) {
 		const cells = 20
 		line := fmt.Sprintf("%s  %s  %d of %d", what, strings.Repeat("#", int(cells*done/max(all, 1))), done, all)
 		if width > len(line) && line != shown {
 			shown = line
-			fmt.Fprintf(c.Err, "\r\x1b[K%s", line)
+			fmt.Fprintf(to, "\r\x1b[K%s", line)
 		}
 	}
 	return tell, func() {
 		if shown != "" {
-			fmt.Fprint(c.Err, "\r\x1b[K")
+			fmt.Fprint(to, "\r\x1b[K")
 		}
 	}
 }

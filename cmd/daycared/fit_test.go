@@ -197,3 +197,21 @@ func TestTheProgressLineNamesThePeopleAsked(t *testing.T) {
 		t.Errorf("said %q", lines)
 	}
 }
+
+// TestAProgressBarIsOnATerminalAlone, in one line that is removed at the end.
+func TestAProgressBarIsOnATerminalAlone(t *testing.T) {
+	var to strings.Builder
+	for want, where := range map[string]io.Writer{
+		"\r\x1b[Kaudit  #####  1 of 4\r\x1b[Kaudit  ####################  4 of 4\r\x1b[K": &fitted{to: &to, width: 40}, "": &to,
+	} {
+		to.Reset()
+		tell, end := (&CLI{Err: where}).progressBar()
+		for _, done := range []int64{1, 1, 4} {
+			tell("audit", done, 4)
+		}
+		tell("something that is longer than the line", 1, 4)
+		if end(); to.String() != want {
+			t.Errorf("%q, want %q", to.String(), want)
+		}
+	}
+}
