@@ -293,6 +293,11 @@ func TestAGrantOfTwo(t *testing.T) {
 		}
 	}
 	st.get(first)
+	keyed := tagged("s1", "@network")
+	keyed.Key = "k"
+	if r := st.get(st.ask(t.Context(), keyed)); r.DecidedVia != permissions.ViaGrant {
+		t.Fatalf("it is decided via %s", r.DecidedVia)
+	}
 	three := s
 	three.Routes = []engine.Route{{Ask: []string{"fay", "sam", "kim"}, Quorum: 3}}
 	three.People = append(slices.Clone(s.People), kim)
@@ -302,6 +307,9 @@ func TestAGrantOfTwo(t *testing.T) {
 	}{{s, true}, {three, false}, {s, true}} {
 		if st.Configure(c.settings); st.runsFor(self, tagged("s1", "@network")) != c.runs {
 			t.Errorf("where %d decide, it runs: %t", c.settings.Routes[0].Quorum, !c.runs)
+		}
+		if _, err := st.Begin(t.Context(), self, keyed); (err == nil) != c.runs { // its key finds the answer, as long as the grant counts
+			t.Errorf("where %d decide, its key: %v", c.settings.Routes[0].Quorum, err)
 		}
 	}
 }

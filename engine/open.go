@@ -177,6 +177,9 @@ func (e *Engine) opened(
 	}
 	if !created || stored.State != permissions.Pending {
 		o.prompt.giveBack() // nobody is prompted
+		if !created && stored.Key != "" && stored.DecidedVia == permissions.ViaGrant && o.Request.State == permissions.Pending {
+			return permissions.Request{}, permissions.RevokedBasis() // what the key finds would be asked about by now
+		}
 		return stored, nil
 	}
 	if why := e.AgentMayAsk(stored.Caller); why != nil { // it was stopped at that very moment, perhaps without seeing this one
