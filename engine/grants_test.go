@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
@@ -342,39 +345,87 @@ func TestWhatIsAskedTogetherHasNoWeakerRoute(t *testing.T) {
 	for name, c := range map[string]struct {
 		routes []engine.Route
 		q      permissions.Request
-		ask    []string // nil: nobody
+		ask    []string
 		quorum int
 	}{
 		"two permissions":                     {prod(team, 2), both, team, 2},
 		"what a call needs":                   {prod(team, 2), needs, team, 2},
-		"one of another's":                    {prod([]string{"sam"}, 1), both, nil, 1},
+		"one of another's":                    {prod([]string{"sam"}, 1), both, team, 2},
 		"one of two, of whom the other is":    {prod(team, 1), both, one, 1},
 		"both are of the same":                {prod(one, 1), both, one, 1},
 		"a permission alone":                  {prod(team, 2), tagged("", "@write:/srv/prod/a"), team, 2},
 		"others alone":                        {prod(team, 2), tagged("", "@network", "@write:/srv/test"), one, 1},
 		"a wider one":                         {prod(team, 2), tagged("", "@read:/srv"), team, 2},
-		"a wider one of another's":            {prod([]string{"sam"}, 1), tagged("", "@write:/srv"), nil, 1},
+		"a wider one of another's":            {prod([]string{"sam"}, 1), tagged("", "@write:/srv"), team, 2},
 		"to write where it is about reading":  {with(reading), tagged("", "@write:/srv/docs"), one, 1},
 		"two calls":                           {deploys(team, 2), step("tidy", "deploy"), team, 2},
-		"a call of another's":                 {deploys([]string{"sam"}, 1), step("tidy", "deploy"), nil, 1},
-		"two that are many people's, by two":  {prod([]string{"sam", "kim"}, 2), both, nil, 2},
-		"one that may come to a third person": {with(escalating), both, nil, 2},
+		"a call of another's":                 {deploys([]string{"sam"}, 1), step("tidy", "deploy"), team, 2},
+		"two that are many people's, by two":  {prod([]string{"sam", "kim"}, 2), both, []string{"fay", "sam", "kim"}, 3},
+		"one that may come to a third person": {with(escalating), both, team, 2},
 	} {
 		s.Routes = c.routes
 		c.q.Caller = self
 		route, found := s.RouteOf(c.q)
-		if found != (c.ask != nil) || !slices.Equal(route.Ask, c.ask) || route.Quorum != c.quorum {
+		if !found || !slices.Equal(route.Ask, c.ask) || route.Quorum != c.quorum {
 			t.Errorf("%s: %+v, %t", name, route, found)
 		}
 		r := c.q
-		if err := s.Direct(&r); (permissions.CodeOf(err) == permissions.CodeNoRoute) != (c.ask == nil) {
+		if err := s.Direct(&r); err != nil || r.Quorum != c.quorum {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	s.Routes = with(engine.Route{Tags: tags("@write:/srv/prod"), Ask: []string{permissions.OwnerName}})
+	if route, _ := s.RouteOf(both); len(route.Ask) > 0 {
+		t.Errorf("a part is its owner's, who is missing: %+v", route)
 	}
 	s.Routes = with(engine.Route{Tags: tags("@write:/srv/prod"), Ask: one, OnlyTitle: true, NoKeyboard: true})
 	if route, found := s.RouteOf(both); !found || !route.OnlyTitle || !route.NoKeyboard {
 		t.Errorf("what one keeps out of chats is shown: %+v", route)
 	}
+}
+
+// TestWhoeverAllowsTheWholeCouldAllowEachPart: as many as a route of several parts takes, whoever they are, have in each part as many as
+// that takes.
+func TestWhoeverAllowsTheWholeCouldAllowEachPart(t *testing.T) {
+	people := []string{"fay", "sam", "kim", "eve", "bob"}
+	rapid.Check(t, func(t *rapid.T) {
+		s := usual()
+		q := permissions.Request{Kind: permissions.KindPermission, Caller: self}
+		for i := range rapid.IntRange(2, 3).Draw(t, "parts") {
+			q.Tags = append(q.Tags, tagged("", fmt.Sprintf("@write:/srv/%d", i)).Tags...)
+		}
+		all := make([]engine.Route, len(q.Tags)+1) // the last one is for the whole
+		for i := range all {
+			some := rapid.Permutation(people).Draw(t, "people")[:rapid.IntRange(1, len(people)).Draw(t, "how many")]
+			first := rapid.IntRange(1, len(some)).Draw(t, "asked first")
+			all[i] = engine.Route{Ask: some[:first], Quorum: rapid.IntRange(1, len(some)).Draw(t, "quorum")}
+			if all[i].Escalate.To = some[first:]; i < len(q.Tags) {
+				all[i].Tags = q.Tags[i : i+1]
+			}
+		}
+		s.Routes = all
+		route, found := s.RouteOf(q)
+		may := slices.Concat(route.Ask, route.Escalate.To)
+		if !found || len(route.Ask) == 0 || route.Quorum > len(may) || len(slices.Compact(slices.Sorted(slices.Values(may)))) != len(may) {
+			t.Fatalf("%+v is %+v", all, route)
+		}
+		for set := range 1 << len(may) {
+			if bits.OnesCount(uint(set)) != route.Quorum {
+				continue
+			}
+			for _, o := range all {
+				own := 0
+				for i, name := range may {
+					if set>>i&1 == 1 && slices.Contains(slices.Concat(o.Ask, o.Escalate.To), name) {
+						own++
+					}
+				}
+				if own < o.Quorum {
+					t.Fatalf("%+v is %+v, which %b can allow, but not the part %+v", all, route, set, o)
+				}
+			}
+		}
+	})
 }
 
 func in(folder string, q permissions.Request) permissions.Request {

@@ -47,20 +47,15 @@ func TestRouteFirstMatchWins(t *testing.T) {
 		timeout time.Duration
 	}{
 		{"by tag, below the route's", asking(below), "sam", 2 * time.Hour},
-		{"a tag besides, which another person decides", asking(below, permissions.Network), "", 0},
+		{"a tag besides", asking(below, permissions.Network), "fay", 15 * time.Minute},
 		{"by tool", tool("git_push", "{}"), "sam", 15 * time.Minute},
-		{"every call of a step has to match", step, "", 0},
+		{"every call of a step has to match", step, "fay", 15 * time.Minute},
 		{"by kind", permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: "?"}, "sam", 15 * time.Minute},
 		{"a claimed name", claimed, "fay", 15 * time.Minute},
 	} {
 		t.Run("C5/"+c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
 			st := newEnv(t, s, m)
-			if c.asked == "" {
-				_, err := st.Ask(t.Context(), self, c.q)
-				refused(t, err, permissions.CodeNoRoute)
-				return
-			}
 			call := st.ask(t.Context(), c.q)
 			r := st.shown(m, 1).Request
 			if r.Asked[0] != c.asked || r.Timeout() != c.timeout {

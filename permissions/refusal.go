@@ -141,11 +141,6 @@ func NoRoute(asker string) *Refusal {
 	return refuse(CodeNoRoute, ExitUndeliverable, "No route asks anybody for %s.", asker)
 }
 
-// Divided refuses a request of which several routes decide a part each, and none of them all.
-func Divided() *Refusal {
-	return refuse(CodeNoRoute, ExitUndeliverable, "Different people decide parts of this; ask for less, or for each part by itself.")
-}
-
 // NoOwner refuses a request to the owner of an agent that has none.
 func NoOwner(asker string) *Refusal {
 	return refuse(CodeNoRoute, ExitUndeliverable, "The route for %s asks its owner, and it has none; make its token with --person.", asker)

@@ -174,19 +174,22 @@ func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) [
 
 // listed prints what is listed, page by page as it is read, and with --limit at the end.
 func listed[T any](
-	c *CLI, since time.Time, read func(after permissions.ID) ([]T, error), place func(T) (permissions.ID, time.Time), print func([]T) error,
+	c *CLI, since time.Time, read func(after permissions.ID) ([]T, error), place func(T) (permissions.ID, time.Time), show func([]T) error,
 ) error {
 	at := func(v T) time.Time { _, at := place(v); return at }
 	id := func(v T) permissions.ID { id, _ := place(v); return id }
 	var last []T // with --limit
 	err := eachPage(read, id, func(page []T) error {
 		if c.listing.limit == unlimited {
-			return print(newest(page, since, unlimited, at))
+			return show(newest(page, since, unlimited, at))
 		}
 		last = newest(append(last, page...), since, c.listing.limit, at)
 		return nil
 	})
-	return cmp.Or(err, print(last))
+	if err != nil {
+		return err
+	}
+	return show(last)
 }
 
 func (c *CLI) showCommand() *cobra.Command {

@@ -44,7 +44,8 @@ func TestClip(t *testing.T) {
 		want string
 	}{
 		{"four", 4, "four"}, {"fives", 4, "fiv…"}, {"😀😀", 4, "😀😀"}, {"😀😀😀", 4, "😀…"}, {"a b", 3, "a b"}, {"a bc", 3, "a…"},
-		{"\u2068AA", 2, "…"}, {"\u2068AAA", 3, "\u2068…\u2069"}, {"\u2068A\u2069AA", 4, "\u2068A\u2069…"}, {"\u2069\u2068AAA", 4, "\u2069\u2068A…"},
+		{"\u2068AA", 2, "…"}, {"\u2068AAA", 3, "\u2068…\u2069"}, {"\u2068A\u2069AA", 4, "\u2068A\u2069…"},
+		{"\u2069\u2068AAA", 4, "\u2069\u2068A…"},
 	} {
 		if got := clipTo(c.text, c.most); got != c.want {
 			t.Errorf("%q in %d is %q; want %q", c.text, c.most, got, c.want)

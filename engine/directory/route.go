@@ -97,7 +97,7 @@ func (s *Settings) Stands(g permissions.Grant, r permissions.Request) bool {
 		if p.Locked != "" {
 			return false
 		}
-		if p.Name != "" && slices.Contains(slices.Concat(route.Ask, route.Escalate.To), name) {
+		if p.Name != "" && slices.Contains(route.people(), name) {
 			givers++
 		}
 	}
@@ -478,33 +478,55 @@ func (t Route) owned(owner string) Route {
 }
 
 // RouteOf returns the first matching route, else for an agent of ours one to its own person; without people, everything
-// goes to the operator. A route to a missing owner asks nobody. If a route before that is for a part of r, r has the one of these whose
-// people suffice for all of them; without one, it has none.
+// goes to the operator. A route to a missing owner asks nobody. If routes before that are for a part of r, it is [Route.with] them.
 func (s *Settings) RouteOf(r permissions.Request) (Route, bool) {
 	all := s.routesOf(r)
-	if len(all) == 1 {
-		return all[0], true
+	if len(all) == 0 {
+		return Route{}, false
 	}
-	var of Route
-	i := slices.IndexFunc(all, func(t Route) bool { return !slices.ContainsFunc(all, func(o Route) bool { return !t.suffices(o) }) })
-	if i >= 0 {
-		of = all[i]
-	}
-	for _, t := range all {
-		of.NoKeyboard, of.OnlyTitle, of.Quorum = of.NoKeyboard || t.NoKeyboard, of.OnlyTitle || t.OnlyTitle, max(of.Quorum, t.Quorum)
-	}
-	return of, i >= 0
+	return all[len(all)-1].with(all[:len(all)-1]), true
 }
 
-// suffices reports whether whoever allows something by t could allow it by o, too.
-func (t Route) suffices(o Route) bool {
-	may, strangers := slices.Concat(o.Ask, o.Escalate.To), 0
-	for _, name := range slices.Concat(t.Ask, t.Escalate.To) {
-		if !slices.Contains(may, name) {
-			strangers++
+// with is t where some routes are for a part of what is asked: whoever allows it could allow each part. It asks those whom all of these
+// routes ask, if they are enough for each; else all of them, and takes so many that each part has enough of its own.
+func (t Route) with(parts []Route) Route {
+	if len(parts) == 0 {
+		return t
+	}
+	all := append([]Route{t}, parts...)
+	var asked []string
+	most := 0
+	for _, o := range all {
+		if len(o.Ask) == 0 { // its owner is missing
+			return o
+		}
+		t.NoKeyboard, t.OnlyTitle, most = t.NoKeyboard || o.NoKeyboard, t.OnlyTitle || o.OnlyTitle, max(most, o.Quorum)
+		pool := o.Ask
+		if o.Quorum > len(pool) {
+			pool = o.people()
+		}
+		asked = append(asked, outside(pool, asked)...)
+	}
+	strange := func(name string) bool {
+		return slices.ContainsFunc(all, func(o Route) bool { return !slices.Contains(o.people(), name) })
+	}
+	later := slices.DeleteFunc(outside(t.Escalate.To, asked), strange)
+	t.Ask, t.Escalate.To, t.Quorum = slices.DeleteFunc(slices.Clone(asked), strange), later, most
+	if len(t.Ask) == 0 || len(t.Ask)+len(later) < most {
+		t.Ask = asked
+		for _, o := range all {
+			t.Quorum = max(t.Quorum, o.Quorum+len(outside(asked, o.people())))
 		}
 	}
-	return t.Quorum >= strangers+o.Quorum
+	return t
+}
+
+// people are those whom t may ask.
+func (t Route) people() []string { return slices.Concat(t.Ask, t.Escalate.To) }
+
+// outside returns the names that are not among others.
+func outside(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
 // routesOf returns the first route that is for all of r, after those before it that are for a part; nil without one for all.
@@ -673,8 +695,6 @@ func (s *Settings) Direct(r *permissions.Request) error {
 		asker.Agent = ""
 	}
 	switch {
-	case !found && len(s.routesOf(*r)) > 1:
-		return permissions.Divided()
 	case !found:
 		return permissions.NoRoute(asker.Who())
 	case len(route.Ask) == 0:

@@ -230,7 +230,8 @@ func TestOnesPendingReadsNobodyElses(t *testing.T) {
 	for after, want := range map[permissions.ID][]permissions.ID{"": fays[:3], fays[3]: {fays[4], last}} {
 		looked = 0
 		page, err := s.Pending(t.Context(), "fay", after, 3)
-		if err != nil || len(page) != len(want) || page[0].ID != want[0] || page[len(page)-1].ID != want[len(want)-1] || looked == 0 || looked > 2*3 {
+		if err != nil || len(page) != len(want) || page[0].ID != want[0] || page[len(page)-1].ID != want[len(want)-1] ||
+			looked == 0 || looked > 2*3 {
 			t.Errorf("after %q: %d, and %d lists of people were looked at; %v", after, len(page), looked, err)
 		}
 	}

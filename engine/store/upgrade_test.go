@@ -290,11 +290,13 @@ func enlarge(t *testing.T, path string, entries int) permissions.Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer put.Close()
 	var first, e permissions.Entry
 	var asked string
 	row := tx.QueryRow(`SELECT chain, at, request, json_extract(detail, '$.digest') FROM audit WHERE seq = 1`)
 	newest := tx.QueryRow(`SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`)
-	if err := errors.Join(row.Scan(&first.Chain, instant{&first.At}, &first.Request, &asked), newest.Scan(&e.Seq, digest{&e.Hash})); err != nil {
+	err = errors.Join(row.Scan(&first.Chain, instant{&first.At}, &first.Request, &asked), newest.Scan(&e.Seq, digest{&e.Hash}))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range entries / 3 * 3 {
@@ -315,7 +317,7 @@ func enlarge(t *testing.T, path string, entries int) permissions.Entry {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(put.Close(), tx.Commit()); err != nil {
+	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	return e

@@ -241,7 +241,8 @@ func begins(b *testing.B, binary string) *measured {
 		"api: {agent_socket: %[2]s/agent, admin_socket: %[2]s/admin, agent_group: %[3]q, allow_same_user: true, admin_reachable: true}\n"+
 		"limits: {pending_per_caller: 1000000, prompts_per_minute: 1000000, pending_total: 1000000}\ndata_dir: %[2]s/data\n",
 		me.Username, dir, strconv.Itoa(os.Getgid()))
-	if err := errors.Join(os.Chmod(dir, 0o711), os.WriteFile(filepath.Join(dir, "c.yaml"), []byte(config), 0o600)); err != nil { // others ask here
+	err = errors.Join(os.Chmod(dir, 0o711), os.WriteFile(filepath.Join(dir, "c.yaml"), []byte(config), 0o600)) // others ask here
+	if err != nil {
 		b.Fatal(err)
 	}
 	return o
@@ -324,9 +325,8 @@ func (o *measured) dial(socket string, n int) (c net.Conn, err error) {
 }
 
 func (o *measured) client(socket string, n int) *http.Client {
-	t := &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return o.dial(socket, n)
-	}}
+	dial := func(context.Context, string, string) (net.Conn, error) { return o.dial(socket, n) }
+	t := &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true, DialContext: dial}
 	o.b.Cleanup(t.CloseIdleConnections)
 	return &http.Client{Transport: t}
 }
@@ -384,7 +384,8 @@ func (o *measured) follow(ctx context.Context, path string, each func(kind strin
 
 // question asks for one permission, that no other joins.
 func question(wait string) string {
-	return fmt.Sprintf(`{"kind":"permission","permissions":["@write:/srv/www/%s"],"reason":"deploy","wait":%q,"timeout":"1h"}`, rand.Text(), wait)
+	const form = `{"kind":"permission","permissions":["@write:/srv/www/%s"],"reason":"deploy","wait":%q,"timeout":"1h"}`
+	return fmt.Sprintf(form, rand.Text(), wait)
 }
 
 // load is what so many askers got done, each of whom asks again when it is answered. Whoever hears of a request decides it at once.
@@ -634,7 +635,8 @@ func BenchmarkOutsideGrown(b *testing.B) {
 }
 
 // BenchmarkOutsideWaiting compares the resident memory of ten thousand calls that wait, each on a connection of its own and within five
-// seconds after they came, with the bare daemon. An account may have a thousand connections, so as another account than root there are only those.
+// seconds after they came, with the bare daemon. An account may have a thousand connections, so as another account than root there are
+// only those.
 func BenchmarkOutsideWaiting(b *testing.B) {
 	binary := built(b)
 	each := func(binary string) float64 {
@@ -651,22 +653,24 @@ func BenchmarkOutsideWaiting(b *testing.B) {
 				asked <- struct{}{}
 			}
 		})
-		before, body := o.proc("status", "VmRSS"), question("50s")
+		before := o.proc("status", "VmRSS")
 		open := make([]net.Conn, calls)
 		for n := range open {
 			c, err := o.dial("agent", n)
 			if err != nil {
 				b.Fatal(err)
 			}
-			body = question("50s")
-			fmt.Fprintf(c, "POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+			body := question("50s")
+			fmt.Fprintf(c, "POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+				"Content-Length: %d\r\n\r\n%s", len(body), body)
 			open[n] = c
 		}
 		for range open {
 			<-asked
 		}
 		after := o.proc("status", "VmRSS")
-		for tick, over := time.Tick(100*time.Millisecond), time.Now().Add(5*time.Second); time.Now().Before(over); <-tick { // what was only needed to ask goes
+		over := time.Now().Add(5 * time.Second) // what was only needed to ask goes
+		for tick := time.Tick(100 * time.Millisecond); time.Now().Before(over); <-tick {
 			after = min(after, o.proc("status", "VmRSS"))
 		}
 		for _, c := range open {
