@@ -89,7 +89,11 @@ func (f *flood) round(number int) {
 	reason := func(i int) string { return fmt.Sprintf("number %d.", number+i) }
 	for i := range inParallel {
 		q := network(reason(i))
-		q.Tags = f.settings.Routes[i].Tags
+		tag, err := permissions.ParseTag(fmt.Sprintf("@read:/p%d/%d", i, number)) // what was denied twice is not asked again
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		q.Tags = []permissions.Tag{tag}
 		calls[i] = f.ask(q)
 	}
 	for i := range inParallel {
