@@ -385,7 +385,7 @@ func TestWhatIsAskedTogetherHasNoWeakerRoute(t *testing.T) {
 }
 
 // TestWhoeverAllowsTheWholeCouldAllowEachPart: as many as a route of several parts takes, whoever they are, have in each part as many as
-// that takes.
+// that takes, of those whom it asks as soon.
 func TestWhoeverAllowsTheWholeCouldAllowEachPart(t *testing.T) {
 	people := []string{"fay", "sam", "kim", "eve", "bob"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -416,7 +416,8 @@ func TestWhoeverAllowsTheWholeCouldAllowEachPart(t *testing.T) {
 			for _, o := range all {
 				own := 0
 				for i, name := range may {
-					if set>>i&1 == 1 && slices.Contains(slices.Concat(o.Ask, o.Escalate.To), name) {
+					now := o.Quorum > len(o.Ask) || slices.Contains(route.Escalate.To, name)
+					if set>>i&1 == 1 && (slices.Contains(o.Ask, name) || now && slices.Contains(o.Escalate.To, name)) {
 						own++
 					}
 				}
@@ -602,4 +603,53 @@ func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
 	}
 	st.ask(t.Context(), tagged("s1", "@network"))
 	st.shown(f.Memory, 2) // it is asked again
+}
+
+// TestWhatIsAskedTogetherIsNotAskedSooner: a person whom a part asks only later does not decide it at once, beside another part of theirs.
+func TestWhatIsAskedTogetherIsNotAskedSooner(t *testing.T) {
+	s := usual()
+	later := func(tag, ask, to string) engine.Route {
+		r := engine.Route{Ask: []string{ask}}
+		r.Escalate.Moment, r.Escalate.To = engine.Moment{Percent: 90}, []string{to}
+		if tag != "" {
+			r.Tags = tagged("", tag).Tags
+		}
+		return r
+	}
+	both := tagged("", "@network", "@write:/srv/prod/a")
+	both.Caller = self
+	for name, whole := range map[string]engine.Route{"who is asked now": {Ask: []string{"sam"}}, "each later": later("", "sam", "fay")} {
+		s.Routes = []engine.Route{later("@write:/srv/prod", "fay", "sam"), whole}
+		if route, found := s.RouteOf(both); !found || route.Quorum < 2 && slices.Contains(route.Ask, "sam") {
+			t.Errorf("%s: %+v", name, route)
+		}
+	}
+}
+
+// TestWhatAPartKeepsOutOfAGroup: a group sees nothing of which a part is for another one, or for none.
+func TestWhatAPartKeepsOutOfAGroup(t *testing.T) {
+	s := usual()
+	both := tagged("", "@network", "@write:/srv/prod/a")
+	both.Caller = self
+	s.Routes = []engine.Route{{Tags: tagged("", "@write:/srv/prod").Tags, Ask: []string{"sam"}}, {Ask: []string{"fay"}, Group: "ops"}}
+	if route, found := s.RouteOf(both); !found || route.Group != "" {
+		t.Errorf("%+v", route)
+	}
+}
+
+// TestAReloadAsksNobodyForAnothersPart: while what is asked together waits, a reload lets nobody decide in place of a person of another part.
+func TestAReloadAsksNobodyForAnothersPart(t *testing.T) {
+	s := usual()
+	s.People = append(slices.Clone(s.People), kim)
+	q := tagged("", "@network", "@write:/srv/prod/a")
+	q.ID, q.Caller, q.CreatedAt = "r", self, time.Now()
+	prod := tagged("", "@write:/srv/prod").Tags
+	s.Routes = []engine.Route{{Tags: prod, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
+	if err := s.Direct(&q); err != nil || q.Quorum != 2 {
+		t.Fatal(q.Quorum, err)
+	}
+	s.Routes = []engine.Route{{Tags: prod, Ask: []string{"sam"}}, {Ask: []string{"fay", "kim"}}}
+	if e := s.Asks(q, q.CreatedAt); slices.Contains(e.Asked, "kim") {
+		t.Errorf("%s are asked, and any %d of them can allow it", e.Asked, q.Quorum)
+	}
 }

@@ -487,8 +487,8 @@ func (s *Settings) RouteOf(r permissions.Request) (Route, bool) {
 	return all[len(all)-1].with(all[:len(all)-1]), true
 }
 
-// with is t where some routes are for a part of what is asked: whoever allows it could allow each part. It asks those whom all of these
-// routes ask, if they are enough for each; else all of them, and takes so many that each part has enough of its own.
+// with is t where some routes are for a part of what is asked: whoever allows it could allow each part, and as soon. It asks those whom all
+// of these routes ask, if they are enough for each; else all of them, and takes so many that each part has enough of its own.
 func (t Route) with(parts []Route) Route {
 	if len(parts) == 0 {
 		return t
@@ -501,24 +501,33 @@ func (t Route) with(parts []Route) Route {
 			return o
 		}
 		t.NoKeyboard, t.OnlyTitle, most = t.NoKeyboard || o.NoKeyboard, t.OnlyTitle || o.OnlyTitle, max(most, o.Quorum)
-		pool := o.Ask
-		if o.Quorum > len(pool) {
-			pool = o.people()
+		if o.Group != t.Group {
+			t.Group = "" // one of them keeps it out of there
 		}
-		asked = append(asked, outside(pool, asked)...)
+		asked = append(asked, outside(o.first(), asked)...)
 	}
-	strange := func(name string) bool {
-		return slices.ContainsFunc(all, func(o Route) bool { return !slices.Contains(o.people(), name) })
+	strange := func(of func(Route) []string) func(string) bool {
+		return func(name string) bool {
+			return slices.ContainsFunc(all, func(o Route) bool { return !slices.Contains(of(o), name) })
+		}
 	}
-	later := slices.DeleteFunc(outside(t.Escalate.To, asked), strange)
-	t.Ask, t.Escalate.To, t.Quorum = slices.DeleteFunc(slices.Clone(asked), strange), later, most
+	later := slices.DeleteFunc(outside(t.Escalate.To, asked), strange(Route.people))
+	t.Ask, t.Escalate.To, t.Quorum = slices.DeleteFunc(slices.Clone(asked), strange(Route.first)), later, most
 	if len(t.Ask) == 0 || len(t.Ask)+len(later) < most {
 		t.Ask = asked
 		for _, o := range all {
-			t.Quorum = max(t.Quorum, o.Quorum+len(outside(asked, o.people())))
+			t.Quorum = max(t.Quorum, o.Quorum+len(outside(asked, o.first())))
 		}
 	}
 	return t
+}
+
+// first are those whom t asks at once, or all whom it may ask if it takes more.
+func (t Route) first() []string {
+	if t.Quorum > len(t.Ask) {
+		return t.people()
+	}
+	return t.Ask
 }
 
 // people are those whom t may ask.
@@ -769,8 +778,9 @@ func spaced(all []time.Time) (kept []time.Time) {
 }
 
 // Asks returns the recipients of r under these settings: the current ones who are still configured and not locked, and
-// those whom the route of r names now. People who wait for an escalation keep waiting. The implicit operator, whom no
-// route names, does not replace people who were asked.
+// those whom the route of r names now, unless parts of r have routes of their own, where they could stand in for people of
+// another part. People who wait for an escalation keep waiting. The implicit operator, whom no route names, does not
+// replace people who were asked.
 func (s *Settings) Asks(r permissions.Request, at time.Time) permissions.Reroute {
 	gone := func(name string) bool {
 		p, known := s.Person(name)
@@ -789,7 +799,7 @@ func (s *Settings) Asks(r permissions.Request, at time.Time) permissions.Reroute
 	}
 	route, found := s.RouteOf(r)
 	for _, name := range route.Ask {
-		if found && !gone(name) && name != OperatorName && !slices.Contains(e.Asked, name) {
+		if found && len(s.routesOf(r)) == 1 && !gone(name) && name != OperatorName && !slices.Contains(e.Asked, name) {
 			e.Asked = append(e.Asked, name)
 		}
 	}
