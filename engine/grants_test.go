@@ -637,7 +637,7 @@ func TestWhatAPartKeepsOutOfAGroup(t *testing.T) {
 	}
 }
 
-// TestAReloadAsksNobodyForAnothersPart: while what is asked together waits, a reload lets nobody decide in place of a person of another part.
+// TestAReloadAsksNobodyForAnothersPart: while what is asked together waits, a reload lets nobody decide for a person of another part.
 func TestAReloadAsksNobodyForAnothersPart(t *testing.T) {
 	s := usual()
 	s.People = append(slices.Clone(s.People), kim)
