@@ -608,3 +608,68 @@ func TestWhatAHookSaysOfLinksWidensNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestTheSecondStepOfARule gives nothing where its request has ended, to another person, or a second time.
+func TestTheSecondStepOfARule(t *testing.T) {
+	for name, happens := range map[string]func(st *env, m *connectortest.Memory, id permissions.ID){
+		"it has expired": func(st *env, _ *connectortest.Memory, _ permissions.ID) { st.advance(20 * time.Minute) },
+		"it is denied": func(_ *env, m *connectortest.Memory, id permissions.ID) {
+			if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: permissions.Deny}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is allowed once": func(_ *env, m *connectortest.Memory, id permissions.ID) {
+			if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is withdrawn": func(st *env, _ *connectortest.Memory, id permissions.ID) {
+			if _, err := st.Withdraw(t.Context(), self, id); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a lock": func(st *env, _ *connectortest.Memory, _ permissions.ID) { st.lock(boss, "fay") },
+		"the scope is off": func(st *env, _ *connectortest.Memory, _ permissions.ID) {
+			now := st.settings
+			now.Approvals.Scopes = usual().Approvals.Scopes
+			st.Configure(now)
+		},
+		"several decide": func(st *env, _ *connectortest.Memory, _ permissions.ID) {
+			now := st.settings
+			now.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}}
+			st.Configure(now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := newEnv(t, givesRules(), m)
+			_, id := st.asks(m, 1, bash("go test ./..."))
+			second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, m, id).Rule.Check()}
+			happens(st, m, id)
+			_, err := m.Do(t.Context(), second)
+			grants, failed := st.Grants(t.Context(), boss, "", 99)
+			if failed != nil {
+				t.Fatal(failed)
+			}
+			if err == nil && st.runsFor(self, bash("go test ./...")) || err != nil && len(grants) > 0 {
+				t.Errorf("%v, %+v", err, grants)
+			}
+		})
+	}
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, givesRules(), m)
+	_, id := st.asks(m, 1, bash("go test ./..."))
+	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, m, id).Rule.Check()}
+	other := second
+	other.From = connectors.Identity{Via: "memory", UID: sam.UID}
+	if _, err := st.OnPermission(t.Context(), other); err == nil {
+		t.Error("sam, who is not asked, gave it")
+	}
+	st.mustBePending(id)
+	for range 2 {
+		_, _ = m.Do(t.Context(), second)
+	}
+	if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) != 1 {
+		t.Errorf("%+v, %v", grants, err)
+	}
+}

@@ -231,3 +231,37 @@ func TestWhomNobodyCanTrust(t *testing.T) {
 		t.Error("what sam alone decides by now is trusted by fay")
 	}
 }
+
+// TestTheSecondStepOfTrustIsHeldToWhatIsSoThen: what changed since the first is looked at, and one first step is taken once.
+func TestTheSecondStepOfTrustIsHeldToWhatIsSoThen(t *testing.T) {
+	others := func(ask []string, quorum int) func(*env) {
+		return func(st *env) {
+			now := st.settings
+			now.Routes = []engine.Route{{Ask: ask, Quorum: quorum}}
+			st.Configure(now)
+		}
+	}
+	for name, happens := range map[string]func(st *env){
+		"another route":  others([]string{"sam"}, 1),
+		"several decide": others([]string{"fay", "sam"}, 2),
+		"a lock":         func(st *env) { st.lock(boss, "fay") },
+		"too late":       func(st *env) { st.advance(3 * time.Minute) },
+		"gone": func(st *env) {
+			now := st.settings
+			now.People, now.Routes = now.People[1:], []engine.Route{{Ask: []string{"sam"}}}
+			st.Configure(now)
+		},
+	} {
+		st, f := trustEnv(t, usual())
+		_, err := st.TrustAgent(t.Context(), fayAt(f.Name()), "coder", 30*time.Minute, false)
+		refused(t, err, permissions.CodeRule)
+		happens(st)
+		if g, err := st.TrustAgent(t.Context(), fayAt(f.Name()), "coder", 30*time.Minute, true); err == nil {
+			t.Errorf("%s: %+v", name, g)
+		}
+	}
+	st, f := trustEnv(t, usual())
+	st.trusts(f)
+	_, err := st.TrustAgent(t.Context(), fayAt(f.Name()), "coder", 30*time.Minute, true)
+	refused(t, err, permissions.CodeRule)
+}

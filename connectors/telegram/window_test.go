@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -701,4 +702,58 @@ func TestAnEscalationSaysWhy(t *testing.T) {
 		t.Errorf("the card says\n%s", end.Text)
 	}
 	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), " CET. Nothing was changed.")
+}
+
+// mutes has an agent muted whose notice to fay is on the phone, and answered by Telegram only when answer is called.
+func (s *env) mutes() (m telegramtest.Message, answer func()) {
+	s.t.Helper()
+	for i := range 2 {
+		text := fmt.Sprintf("bad %d", i)
+		call := s.ask(network(text))
+		s.taps("fay", s.card("fay", text), "⛔ Deny", "⛔")
+		s.get(call, permissions.Denied)
+		s.until("the card is noted", s.upToDate)
+	}
+	answer = s.hold()
+	if _, err := s.Ask(s.t.Context(), permissions.CallerUID(1000), network("bad 2")); err == nil {
+		s.t.Fatal("it is not muted")
+	}
+	return s.sees("fay", "", func(m telegramtest.Message) bool { return strings.Contains(fmt.Sprint(m.Keyboard), "❓ Why") }), answer
+}
+
+// What is pressed below the notice of a muted agent, while Telegram has not answered for it, counts if its person may do it then.
+func TestBetweenTheNoticeOfAMutedAgentAndTelegramsAnswer(t *testing.T) {
+	const resume, stop, why, nothing = "▶️ Resume", "⛔ Stop", "❓ Why", "belongs to nothing"
+	lock := func(s *env) {
+		if _, err := s.Lock(s.t.Context(), operator, "fay", time.Time{}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	without := func(s *env) { s.account("fay", 0); s.Configure(s.settings) }
+	sams := func(s *env) { s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}; s.Configure(s.settings) }
+	for name, c := range map[string]struct {
+		happens       func(s *env)
+		button, toast string
+		is            permissions.Type // what is audited; empty: nothing
+	}{
+		"resume":        {func(*env) {}, resume, "uid:1000 goes on", permissions.AgentResumed},
+		"stop":          {func(*env) {}, stop, "uid:1000", permissions.AgentStopped},
+		"a lock":        {lock, resume, nothing, ""},
+		"a lock, why":   {lock, why, nothing, ""},
+		"no account":    {without, resume, nothing, ""},
+		"another route": {sams, stop, "no agent", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, func(s *env) { s.settings.Limits.MutedAfter = 2 })
+			m, answer := s.mutes()
+			c.happens(s)
+			s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, c.button)), c.toast)
+			answer()
+			for _, kind := range []permissions.Type{permissions.AgentResumed, permissions.AgentStopped} {
+				if n := s.audited(kind)[""]; (n == 1) != (kind == c.is) {
+					t.Errorf("%s: %d", kind, n)
+				}
+			}
+		})
+	}
 }
