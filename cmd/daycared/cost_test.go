@@ -20,7 +20,7 @@ import (
 )
 
 // TestOneRequestIsFewTransactions counts what the daemon does with its store from a question to the told answer, over both sockets and
-// with a reader of events: two commits, no read, and at most 72 KB of the log. The first request is not counted, since it reads what is
+// with a reader of events: two commits, no read, and at most 36 KB of the log. The first request is not counted, since it reads what is
 // in memory afterwards.
 func TestOneRequestIsFewTransactions(t *testing.T) {
 	l := newLoop(t)
@@ -96,8 +96,8 @@ func TestOneRequestIsFewTransactions(t *testing.T) {
 	if c -= commits; c != 2*n {
 		t.Errorf("%d commits for %d requests, want two each", c, n)
 	}
-	if s = (s - size) / n; s == 0 || s > 72_000 {
-		t.Errorf("%d bytes written for each request, want at most 72,000", s)
+	if s = (s - size) / n; s == 0 || s > 36_000 {
+		t.Errorf("%d bytes written for each request, want at most 36,000", s)
 	}
 }
 

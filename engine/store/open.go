@@ -133,7 +133,7 @@ func connected(o Options, path string) (*Store, error) {
 		lowPriorityWait: max(0, cmp.Or(o.LowPriorityWait, defaultLowPriorityWait)),
 	}
 	busy := cmp.Or(o.Busy, defaultBusyTimeout)
-	s.writer = connect(path, busy, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate")
+	s.writer = connect(path, busy, 1, "_synchronous=FULL&_txlock=immediate")
 	s.readers = connect(path, busy, readers, "_query_only=on")
 	return s, nil
 }
@@ -190,14 +190,15 @@ func (s *Store) begin(ctx context.Context, o Options, steps fs.FS) error {
 	return s.finishKey(o.keyFile())
 }
 
-// limitLog has the log cut to 64 MiB once what made it longer, such as a backup that is read meanwhile, has ended.
-const limitLog = `PRAGMA journal_size_limit = 67108864`
+// keepSmall gives a new store small pages, because a commit writes each page whole that it changes a row of. It has the log cut to
+// 64 MiB once what made it longer, such as a backup that is read meanwhile, has ended.
+const keepSmall = `PRAGMA page_size = 2048; PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 67108864`
 
 // check reads the header and the whole schema, and verifies SQLite's durability settings.
 func (s *Store) check(ctx context.Context) error {
 	const text = `SELECT (SELECT COUNT(*) FROM sqlite_schema), journal_mode, synchronous, foreign_keys
 		FROM pragma_journal_mode, pragma_synchronous, pragma_foreign_keys`
-	if _, err := s.writer.ExecContext(ctx, limitLog); err != nil {
+	if _, err := s.writer.ExecContext(ctx, keepSmall); err != nil {
 		return err
 	}
 	var tables, synchronous, foreign int
