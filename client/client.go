@@ -34,7 +34,8 @@ var ErrOtherRow = errors.New("the answer is about another request than this one"
 
 // Options say where the daemon is, and who asks.
 type Options struct {
-	// Socket is the path of agent.sock. The account that this process runs as is who asks, unless there is a token.
+	// Socket is the path of agent.sock. The account that this process runs as is who asks, unless there is a token. Only this
+	// account, root, the owner of TokenFile, and an account whose socket nobody else can have put there are asked.
 	Socket string
 	// URL is where a daemon on another machine listens, instead of Socket: https, or http on this machine. Redirects are
 	// not followed. There only a token proves who asks.
@@ -45,9 +46,7 @@ type Options struct {
 	// EnvironmentProxy finds the environment's proxy; nil: [http.ProxyFromEnvironment], which reads the environment once.
 	EnvironmentProxy func(*http.Request) (*url.URL, error)
 	// TokenFile holds the token to present, on one line; empty: none is. It is read for every call, so that one token can
-	// replace another; a call fails if the file is unreadable or holds no token, and one that already waits is tried again. At a
-	// socket it is presented only to this account, root, its file's owner, and an account whose socket nobody else can have put
-	// there.
+	// replace another; a call fails if the file is unreadable or holds no token, and one that already waits is tried again.
 	TokenFile string
 }
 

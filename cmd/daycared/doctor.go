@@ -232,8 +232,8 @@ func describeAccess(asks, decides access, uid int) (findings []finding) {
 			"this account answers as "+decides.me.Name+"; it cannot ask here, which is as it should be", ""))
 	case asks.err != nil:
 		remedy := "start it with: daycared serve"
-		if isBroken(asks.err) {
-			remedy = "" // it runs, and says what to do
+		if !wire.IsConnectionError(asks.err) {
+			remedy = "" // the error says what to do
 		}
 		findings = append(findings, newFinding("wrong", "the daemon cannot take questions: "+asks.err.Error(), remedy))
 	default:

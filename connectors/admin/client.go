@@ -40,14 +40,18 @@ type Client struct {
 }
 
 // NewClient makes a client of the daemon at a socket. It does not connect. Every call presents the admin key in keyFile, if
-// that exists and is readable; the daemon creates it at its first start. The key is sent only to a server that runs as this
-// account, root or the owner of keyFile.
+// that exists and is readable; the daemon creates it at its first start. With a key it calls only a server that runs as this
+// account, root or the owner of keyFile; without one also an account whose socket nobody else can have put there.
 func NewClient(socket, keyFile string) *Client {
-	knows := func(uid int) bool { return wire.Owns(uid, keyFile) }
-	return &Client{
-		Opened: func() {}, Lost: func(error) {}, Back: func() {}, Noticed: func([]string) {}, Said: func(Said) {},
-		wire: wire.NewClient(socket, knows), keyFile: keyFile,
+	c := &Client{
+		Opened: func() {}, Lost: func(error) {}, Back: func() {}, Noticed: func([]string) {}, Said: func(Said) {}, keyFile: keyFile,
 	}
+	c.wire = wire.NewClient(socket, func(uid int) bool { return c.knows(uid, socket) })
+	return c
+}
+
+func (c *Client) knows(uid int, socket string) bool {
+	return wire.Owns(uid, c.keyFile) || c.header("").Get(headerKey) == "" && wire.IsTrustedSocket(uid, socket)
 }
 
 // Close closes idle connections.

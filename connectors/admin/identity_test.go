@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,21 @@ func TestOnlyTheDaemonsAccountWithTheKeyIsTheOperator(t *testing.T) {
 		if got != want {
 			t.Errorf("key %q, uid %d, %q: %+v", string(c.key), c.uid, c.presents, got)
 		}
+	}
+}
+
+// The key goes to its owner alone; without one, a service's account is the daemon's where only that can have put the socket.
+func TestWhomAClientKnows(t *testing.T) {
+	key, other := filepath.Join(t.TempDir(), "admin.key"), os.Geteuid()+1
+	c := NewClient("/etc/s", key)
+	if !c.knows(other, "/etc/s") || c.knows(other, filepath.Join(os.TempDir(), "none", "s")) {
+		t.Error("without a key, it goes by who can have put the socket there")
+	}
+	if err := os.WriteFile(key, []byte("k3y"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c.knows(other, "/etc/s") || !c.knows(os.Geteuid(), "/etc/s") {
+		t.Error("a key goes to somebody else than its owner")
 	}
 }
 

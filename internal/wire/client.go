@@ -45,41 +45,39 @@ const (
 
 // Client makes calls to one daemon. It is safe for concurrent use; end it with [Client.Close].
 type Client struct {
-	place  string // for people
-	base   string // base of every URL
-	http   *http.Client
-	secret *http.Client // for calls that send a secret
-	peer   func(net.Conn) (uid int, err error)
+	place string // for people
+	base  string // base of every URL
+	http  *http.Client
+	peer  func(net.Conn) (uid int, err error)
 }
 
-// NewClient makes a client of the socket at that path, without connecting. A call's Authorization is sent only to a server of this
-// account, root, or one that knows accepts (nil: none), because another account may have put its own socket there.
+// NewClient makes a client of the socket at that path, without connecting. It calls only a server of this account, root, or one that
+// knows accepts (nil: none), because another account may have put its own socket there, and answer as it likes.
 func NewClient(socket string, knows func(uid int) bool) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}
-	c := newClient(socket, "http://"+Host, &http.Transport{DialContext: dial})
+	t := &http.Transport{}
+	c := newClient(socket, "http://"+Host, t)
 	c.peer = connUID
-	c.secret = newClient(socket, c.base, &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 		if err != nil {
 			return nil, err
 		}
 		uid, err := c.peer(conn)
 		if err == nil && uid != 0 && uid != os.Geteuid() && (knows == nil || !knows(uid)) {
-			err = fmt.Errorf("%w, uid %d", errStranger, uid)
+			err = fmt.Errorf("%w, uid %d, which may not be the daemon's; let the daemon make it in a folder that only root or that "+
+				"account can change, as /run/daycared is", errStranger, uid)
 		}
 		if err != nil {
 			_ = conn.Close() // nothing was sent over it
 			return nil, err
 		}
 		return conn, nil
-	}}).http
+	}
 	return c
 }
 
-// errStranger means that a socket belongs to an account that must not learn the secret.
-var errStranger = errors.New("the key or token is not presented there, as the socket is served by another account than the daemon's")
+// errStranger means that a socket belongs to an account that is not known to be the daemon's.
+var errStranger = errors.New("the socket is served by another account")
 
 // Owns reports whether a file or folder belongs to an account.
 func Owns(uid int, path string) bool {
@@ -87,31 +85,33 @@ func Owns(uid int, path string) bool {
 	return unix.Stat(path, &s) == nil && int(s.Uid) == uid
 }
 
-// IsTrustedSocket reports whether only that account or root can have made a socket at that path: its folder is the account's, or
-// root's and not writable by others.
+// IsTrustedSocket reports whether only that account, root or this one can have made a socket at that path: its folder and each above it
+// is the account's, or root's or this one's and not writable by others.
 func IsTrustedSocket(uid int, socket string) bool {
-	folder := filepath.Dir(socket)
-	info, err := os.Stat(folder)
-	return Owns(uid, folder) || Owns(0, folder) && err == nil && info.Mode().Perm()&0o022 == 0
+	at, err := filepath.Abs(socket)
+	trusted := err == nil
+	for trusted && at != filepath.Dir(at) {
+		at = filepath.Dir(at)
+		info, err := os.Stat(at)
+		kept := err == nil && info.Mode().Perm()&0o022 == 0
+		trusted = Owns(uid, at) || kept && (Owns(0, at) || Owns(os.Geteuid(), at))
+	}
+	return trusted
 }
 
 func newClient(place, base string, t *http.Transport) *Client {
 	t.IdleConnTimeout, t.DisableCompression = idleBefore, true
-	calls := &http.Client{
+	return &Client{place: place, base: base, http: &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return &Client{place: place, base: base, http: calls, secret: calls}
+	}}
 }
 
 // idleBefore is how long a client keeps an idle connection: shorter than a server does.
 const idleBefore = 30 * time.Second
 
 // Close closes idle connections.
-func (c *Client) Close() {
-	c.http.CloseIdleConnections()
-	c.secret.CloseIdleConnections()
-}
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Call makes one call and decodes its JSON answer into out, unless nil. in is the body, nil for none; wait is how long
 // the daemon was asked to wait. A refusal is a *permissions.Refusal or a *[Problem]; other errors match
@@ -178,9 +178,6 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	maps.Copy(request.Header, header)
 	if in != nil {
 		request.Header.Set("Content-Type", "application/json")
-	}
-	if request.Header.Get("Authorization") != "" {
-		return c.secret.Do(request)
 	}
 	return c.http.Do(request)
 }

@@ -110,8 +110,9 @@ func TestATokenInTheClearDoesNotLeaveThisMachine(t *testing.T) {
 	}
 }
 
-// A key or token is sent only to this account, root, and accounts that may know it; a call without one goes to anybody.
-func TestASecretIsNotSentToAnUnknownAccount(t *testing.T) {
+// A call goes only to this account, root, and accounts that are known to be the daemon's, whether or not it has a key or token:
+// whoever else serves the socket could say that it is approved.
+func TestAnUnknownAccountIsNotCalled(t *testing.T) {
 	folder, err := os.MkdirTemp("", "dc")
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func TestASecretIsNotSentToAnUnknownAccount(t *testing.T) {
 	}{
 		{name: "this account", peer: own, goes: true}, {name: "root", peer: 0, goes: true}, {name: "one who may know", peer: known, goes: true},
 		{name: "a stranger", peer: stranger}, {name: "nobody knows", err: errors.New("odd")},
-		{name: "a stranger without a secret", peer: stranger, bare: true, goes: true},
+		{name: "a stranger, without a secret", peer: stranger, bare: true}, {name: "one who may know, without", peer: known, bare: true, goes: true},
 	} {
 		t.Run("G2/"+c.name, func(t *testing.T) {
 			client := NewClient(socket, func(uid int) bool { return uid == known })
@@ -151,7 +152,7 @@ func TestASecretIsNotSentToAnUnknownAccount(t *testing.T) {
 			}
 			heard.Store("nothing")
 			err := client.Call(t.Context(), http.MethodGet, "/v1/whoami", header, nil, 0, nil)
-			if c.goes != (err == nil) || (heard.Load() == "Bearer secret") != (c.goes && !c.bare) {
+			if c.goes != (err == nil) || c.goes == (heard.Load() == "nothing") || (heard.Load() == "Bearer secret") != (c.goes && !c.bare) {
 				t.Errorf("%v, heard %q", err, heard.Load())
 			}
 			if c.peer == stranger && !c.goes &&
@@ -163,9 +164,23 @@ func TestASecretIsNotSentToAnUnknownAccount(t *testing.T) {
 	if here := os.Getuid(); !Owns(here, socket) || Owns(here+1, socket) || Owns(here, socket+"x") {
 		t.Error("whose a file is is not known")
 	}
-	if here := os.Getuid(); !IsTrustedSocket(here, socket) || IsTrustedSocket(here+1, filepath.Join(os.TempDir(), "s")) ||
-		IsTrustedSocket(here, "/nowhere/s") {
-		t.Error("who can have put a socket there is not known")
+}
+
+// A socket of another account counts as the daemon's only where nobody else can have put it there.
+func TestWhoCanHavePutASocketThere(t *testing.T) {
+	other, open := os.Geteuid()+1, filepath.Join(t.TempDir(), "open")
+	if err := errors.Join(os.MkdirAll(filepath.Join(open, "inner"), 0o700), os.Chmod(open, os.ModeSticky|0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for socket, want := range map[string]bool{
+		"/s": true, "/etc/s": true, open + "/s": false, open + "/inner/s": false, "/nowhere/s": false,
+	} {
+		if got := IsTrustedSocket(other, socket); got != want {
+			t.Errorf("at %s: %v", socket, got)
+		}
+	}
+	if t.Chdir(open); IsTrustedSocket(other, "s") || !IsTrustedSocket(0, "/etc/s") {
+		t.Error("a relative path is not looked at")
 	}
 }
 
