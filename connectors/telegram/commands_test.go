@@ -136,6 +136,22 @@ func TestAStopIsEndedByTwoTaps(t *testing.T) {
 	s.toast(s.phones["fay"].TapsData(m.ID, again), resumed)
 }
 
+// A change of buttons that is tried again does not undo a later one.
+func TestTheLastChangeOfButtonsStays(t *testing.T) {
+	s := newEnv(t)
+	m := s.stopsAll()
+	stay := data(t, m, "Stay stopped")
+	s.server.FailNext("editMessageReplyMarkup", 1, telegramtest.InternalError())
+	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
+	s.until("the first change has failed", func() bool { return s.called("editMessageReplyMarkup") == 1 })
+	s.toast(s.phones["fay"].TapsData(m.ID, stay), "Everything stays stopped.")
+	s.until("the second is sent", func() bool { return s.called("editMessageReplyMarkup") > 1 })
+	s.stop() // ends when all is sent
+	if now, _ := s.phones["fay"].Message(m.ID); now.Keyboard[0][1].Text != m.Keyboard[0][1].Text {
+		t.Errorf("the buttons are %v; want %v", now.Keyboard, m.Keyboard)
+	}
+}
+
 func TestAMessageAboutAStopSaysThatItWasEndedElsewhere(t *testing.T) {
 	for name, resume := range map[string]func(s *env){
 		"command": func(s *env) { s.says("fay", "/resume", resumed) },

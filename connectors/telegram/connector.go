@@ -78,6 +78,7 @@ type Connector struct {
 	whole   card.Whole
 	rooms   groupChecks
 	firsts  *lru.Cache[first, time.Time] // when the first steps of two were taken
+	boards  *lru.Cache[ref, *boards]     // whose buttons change
 	olds    *lru.Cache[old, ref]         // cards that are about to be sent again
 	grown   *lru.Cache[ref, time.Time]   // when lists took more requests
 	thumbs  *lru.Cache[int64, bool]      // chats from which a reaction was received
@@ -102,7 +103,8 @@ func New(o Options, in connectors.Services) *Connector {
 		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](maxEnds), dates: connectors.NewLRU[string, time.Time](maxEnds),
 		rooms:  groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
 		firsts: connectors.NewLRU[first, time.Time](maxFirsts), olds: connectors.NewLRU[old, ref](maxOlds),
-		grown: connectors.NewLRU[ref, time.Time](maxEnds), thumbs: connectors.NewLRU[int64, bool](maxEnds),
+		boards: connectors.NewLRU[ref, *boards](maxFirsts),
+		grown:  connectors.NewLRU[ref, time.Time](maxEnds), thumbs: connectors.NewLRU[int64, bool](maxEnds),
 	}
 	c.bot = botOf(o.Token)
 	return c

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -505,12 +507,11 @@ func (d *handler) open(ctx context.Context, from connectors.Identity, code strin
 
 // keysOfStop replaces the buttons below the message about a stop, unless that ended meanwhile.
 func (d *handler) keysOfStop(ctx context.Context, on ref, at time.Time, k keyboard, in i18n.Language) {
-	d.inBackground(ctx, func(sending context.Context) error {
-		err := d.board(sending, on, k)
-		if err == nil && !d.in.Stop().At.Equal(at) {
+	d.board(ctx, on, k, func(context.Context) error {
+		if !d.in.Stop().At.Equal(at) {
 			d.overwrite(ctx, on, in.Text(conversation.Resumed))
 		}
-		return err
+		return nil
 	})
 }
 
@@ -666,12 +667,11 @@ func (d *handler) refuse(ctx context.Context, tap *callback, decision connectors
 // while sending. If they may again meanwhile, the card is redrawn.
 func (d *handler) unbutton(ctx context.Context, at ref, decision connectors.Decision) {
 	decision.Again = true
-	d.inBackground(ctx, func(ctx context.Context) error {
-		err := d.board(ctx, at, noKeys())
-		if p, refused := d.in.Preview(ctx, decision); refused == nil && (err == nil || notModified(err)) {
+	d.board(ctx, at, noKeys(), func(ctx context.Context) error {
+		if p, refused := d.in.Preview(ctx, decision); refused == nil {
 			return d.put(ctx, at, edit(p, d.now()))
 		}
-		return err
+		return nil
 	})
 }
 
@@ -695,10 +695,7 @@ func (d *handler) redraw(ctx context.Context, decision connectors.Decision, why 
 func (d *handler) keyboard(
 	ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, k keyboard,
 ) {
-	d.inBackground(ctx, func(ctx context.Context) error {
-		if err := d.board(ctx, at, k); err != nil && !notModified(err) {
-			return err
-		}
+	d.board(ctx, at, k, func(context.Context) error {
 		is, _ := d.in.Preview(ctx, decision) // it returns settled requests, too
 		if is.Request.ID == was.Request.ID && is.Request.Revision != was.Request.Revision {
 			d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(is, d.now())) })
@@ -707,10 +704,34 @@ func (d *handler) keyboard(
 	})
 }
 
-// board edits the buttons of a message.
-func (c *Connector) board(ctx context.Context, at ref, k keyboard) error {
-	return c.add(ctx, at.chat, fingers, "editMessageReplyMarkup", map[string]any{
-		"chat_id": at.chat, "message_id": at.message, "reply_markup": k,
+// boards counts the changes of one message's buttons. Its lock is held while one is sent.
+type boards struct {
+	sync.Mutex
+
+	begun atomic.Int64
+}
+
+// board edits the buttons of a message in the background and then calls then, unless they are to change again: the last change is the
+// one that stays, however long an earlier one takes.
+func (c *Connector) board(ctx context.Context, at ref, k keyboard, then func(context.Context) error) {
+	b := new(boards)
+	if known, found, _ := c.boards.PeekOrAdd(at, b); found {
+		b = known
+	}
+	change := b.begun.Add(1)
+	c.inBackground(ctx, func(ctx context.Context) error {
+		b.Lock()
+		defer b.Unlock()
+		if b.begun.Load() != change {
+			return nil
+		}
+		err := c.add(ctx, at.chat, fingers, "editMessageReplyMarkup", map[string]any{
+			"chat_id": at.chat, "message_id": at.message, "reply_markup": k,
+		})
+		if err != nil && !notModified(err) {
+			return err
+		}
+		return then(ctx)
 	})
 }
 

@@ -184,7 +184,7 @@ func ours(part card.Part, title bool) string {
 			if sign, rest, found := strings.Cut(words, " "); found && utf8.RuneCountInString(sign) == 1 && sign > "\x7f" {
 				before, words = before+sign+" ", rest
 			}
-			b.WriteString(before + "*" + loose(words) + "*" + after)
+			b.WriteString(before + "*" + listless(loose(words)) + "*" + after)
 		default:
 			b.WriteString(loose(text))
 		}
