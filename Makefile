@@ -10,6 +10,8 @@ LINEAR_OPS ?= 10000000
 STALLED   ?= 5000
 REAL_WAIT ?= 10m
 RACE      ?= ./...
+# RAPID_SEED makes the cases of a property the same in every run of the tests; make fuzz draws others.
+RAPID_SEED ?= 1
 SIM_SEEDS ?= 1000000
 MIGRATED_ENTRIES ?= 1000000
 DECISIONS ?= 1000000
@@ -63,7 +65,7 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 .PHONY: test
 test: ## run every test; first say what is missing for it, how long it takes and how much memory
 	@tools/need.sh test
-	go test -timeout 25m ./...
+	RAPID_SEED=$(RAPID_SEED) go test -timeout 25m ./...
 
 .PHONY: test-channel
 test-channel: need ## run the tests of one channel, CHANNEL=telegram; a minute
@@ -75,7 +77,7 @@ test-real: need ## real agents from npm (Linux on x86-64) ask the daemon, each o
 
 .PHONY: race
 race: need ## run the tests of RACE, ./..., with the race detector
-	go test -race -timeout 30m $(RACE)
+	RAPID_SEED=$(RAPID_SEED) go test -race -timeout 30m $(RACE)
 
 .PHONY: check
 check: format lint tidy generated ## the four below: what must be clean before a commit
@@ -117,7 +119,7 @@ bypasses: need ## rules against every way round them that is known, and against 
 	DAYCARED_BYPASSES=$(BYPASSES) go test -count=1 ./permissions/rules
 
 .PHONY: fuzz
-fuzz: need ## every fuzz target for FUZZTIME, 30s
+fuzz: need ## every property with 2,000 cases that differ in each run, and every fuzz target for FUZZTIME, 30s
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: threats
