@@ -103,15 +103,24 @@ type Head struct {
 // ComputeHash returns the SHA-256 of everything in e but Hash itself, each field preceded by its length. Times count in
 // microseconds.
 func (e Entry) ComputeHash() Digest {
-	w := &fields{b: make([]byte, 0, 512)} // more than most need
+	detail := make([]string, 0, 2*len(e.Detail))
+	for _, k := range slices.Sorted(maps.Keys(e.Detail)) {
+		detail = append(detail, k, e.Detail[k])
+	}
+	return sha256.Sum256(e.AppendHashed(make([]byte, 0, 512), detail)) // more than most need
+}
+
+// AppendHashed appends what [Entry.ComputeHash] covers in an entry with a detail: names, sorted, each followed by its value.
+func (e *Entry) AppendHashed(b []byte, detail []string) []byte {
+	w := &fields{b}
 	w.text(e.Chain)
 	w.number(int(e.Seq))
-	w.text(string(e.Prev[:]), string(e.Type))
+	w.number(len(e.Prev))
+	w.b = append(w.b, e.Prev[:]...)
+	w.text(string(e.Type))
 	w.number(int(e.At.UnixMicro()))
 	w.text(string(e.Request), e.Actor, e.Via)
-	w.number(len(e.Detail))
-	for _, k := range slices.Sorted(maps.Keys(e.Detail)) {
-		w.text(k, e.Detail[k])
-	}
-	return sha256.Sum256(w.b)
+	w.number(len(detail) / 2)
+	w.text(detail...)
+	return w.b
 }

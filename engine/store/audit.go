@@ -1,10 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,9 +73,6 @@ func addRows(rows int) string {
 
 // numberOf is the number of the chain that a parameter names.
 func numberOf(name string) string { return `(SELECT number FROM chains WHERE name = ` + name + `)` }
-
-// entry seals an entry by its hash, which covers the entry and the hash of the one before.
-func (k *sealer) entry(hash permissions.Digest) []byte { return k.seal("audit", hash[:]) }
 
 // append chains records and writes them in the transaction of the change. A record without a time gets the current one.
 func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record) {
@@ -279,14 +276,18 @@ type storedEntry struct {
 	failed            error // to read it
 }
 
+// silent are the usual types whose detail says nothing to [comparison]: no map is made of it.
+var silent = map[permissions.Type]bool{permissions.RequestCreated: true, permissions.RequestShown: true, permissions.RequestVoted: true,
+	permissions.RequestUsed: true, permissions.PermissionApplied: true}
+
 func (e *storedEntry) fields() []any {
 	return []any{
 		&e.Seq, instant{&e.At}, &e.kind, &e.of, &e.Actor, &e.Via, &e.text, digest{&e.Hash}, &e.mac, &e.prev, &e.id, &e.digest,
 	}
 }
 
-// whole completes e as the view audit has it, after the entry before it.
-func (e *storedEntry) whole(types map[int64]permissions.Type, before permissions.Entry) error {
+// whole completes e as the view audit has it, after the entry before it. It returns its detail as a list, and makes no map of a silent one.
+func (e *storedEntry) whole(types map[int64]permissions.Type, before permissions.Entry, known details) ([]string, error) {
 	e.Chain = before.Chain
 	switch kind := e.kind.(type) {
 	case int64:
@@ -296,26 +297,67 @@ func (e *storedEntry) whole(types map[int64]permissions.Type, before permissions
 	}
 	switch of := e.of.(type) {
 	case int64:
-		e.Request = permissions.ID(cmp.Or(e.id, strconv.FormatInt(of, 10)))
+		if e.Request = permissions.ID(e.id); e.id == "" {
+			e.Request = permissions.ID(strconv.FormatInt(of, 10))
+		}
 	case string:
 		e.Request = permissions.ID(of)
 	}
 	switch {
 	case e.prev != nil:
 		if err := (digest{&e.Prev}).Scan(e.prev); err != nil {
-			return err
+			return nil, err
 		}
 	case e.Seq == before.Seq+1:
 		e.Prev = before.Hash
 	}
-	if i := strings.IndexByte(e.text, 1); i >= 0 {
-		of := "="
-		if len(e.digest) == len(permissions.Digest{}) {
-			of = permissions.Digest(e.digest).String()
-		}
-		e.text = e.text[:i] + `"digest":"` + of + `"` + e.text[i+1:]
+	all, err := known.list(e.text, e.digest)
+	if err == nil && !silent[e.Type] {
+		e.Detail = mapOf(all)
 	}
-	return detail{&e.Detail}.Scan(e.text)
+	return all, err
+}
+
+// details are the lists of details, by their text as it is stored. That of a digest has none.
+type details map[string][]string
+
+// noDigest is the place of a digest in a list: the value in JSON that no detail has.
+const noDigest = "\x01"
+
+// list has the names of a stored detail, sorted, each followed by its value.
+func (known details) list(text string, digest []byte) ([]string, error) {
+	all, found := known[text]
+	if !found {
+		var fields map[string]string
+		if err := (detail{&fields}).Scan(strings.Replace(text, noDigest, `"digest":"\u0001"`, 1)); err != nil {
+			return nil, err
+		}
+		all = listOf(fields)
+		if len(known) == maxShapes {
+			clear(known)
+		}
+		known[text] = all
+	}
+	for i := 1; i < len(all); i += 2 {
+		if all[i] == noDigest && all[i-1] == "digest" && strings.Contains(text, noDigest) {
+			of := "="
+			if len(digest) == len(permissions.Digest{}) {
+				of = permissions.Digest(digest).String()
+			}
+			all = slices.Clone(all)
+			all[i] = of
+		}
+	}
+	return all, nil
+}
+
+// listOf has the names, sorted, each followed by its value.
+func listOf(detail map[string]string) []string {
+	all := make([]string, 0, 2*len(detail))
+	for _, k := range slices.Sorted(maps.Keys(detail)) {
+		all = append(all, k, detail[k])
+	}
+	return all
 }
 
 const readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed

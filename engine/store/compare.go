@@ -100,6 +100,7 @@ const (
 	isSettled
 	isUsed
 	isVoided
+	isHere // its row is
 )
 
 // part is a hash of the seed, which nobody can know beforehand.
@@ -202,7 +203,11 @@ const readWaiting = `SELECT ` + backupColumns + ` FROM requests WHERE number BET
 
 // sameWords returns an error if the words of one of some requests that follow each other and wait are not those that it was asked in.
 func sameWords(ctx context.Context, from source, rows []sealedRow[permissions.Request]) error {
-	if !slices.ContainsFunc(rows, func(r sealedRow[permissions.Request]) bool { return r.row.State == permissions.Pending }) {
+	pending := false
+	for i := range rows {
+		pending = pending || rows[i].row.State == permissions.Pending
+	}
+	if !pending {
 		return nil
 	}
 	words, err := collect(ctx, from, "", requestFields, readWaiting, rows[0].row.Number, rows[len(rows)-1].row.Number)
@@ -216,11 +221,12 @@ func sameWords(ctx context.Context, from source, rows []sealedRow[permissions.Re
 
 // sealedRequests checks the seals of requests and compares them, and the votes on them, with their entries.
 func (c *comparison) sealedRequests(rows []sealedRow[permissions.Request]) error {
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		if c.seals != nil && !c.seals.holds(r.mac, "requests", sealedBy(c.own.seals, &r.row)...) {
 			return unsealed("request " + string(r.row.ID))
 		}
-		if err := c.request(r.row); err != nil {
+		if err := c.request(&r.row); err != nil {
 			return err
 		}
 	}
@@ -304,7 +310,13 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 		return nil
 	}
 	fields := func(e *permissions.Record) []any { return []any{&e.Request, &e.Type} }
-	gone, err := collect(ctx, from, "a request", fields, missingRequests, c.own.chain, *said.Since, c.pruned)
+	var gone []permissions.Record
+	for _, of := range c.told {
+		if of.is&isHere == 0 { // which may have been pruned
+			gone, err = collect(ctx, from, "a request", fields, missingRequests, c.own.chain, *said.Since, c.pruned)
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -326,8 +338,13 @@ func (c *comparison) differs(what string) error {
 }
 
 // request compares a request, and the votes on it, with its entries.
-func (c *comparison) request(r permissions.Request) error {
-	name, of := "request "+string(r.ID), c.told[c.sum(string(r.ID))]
+func (c *comparison) request(r *permissions.Request) error {
+	key := c.sum(string(r.ID))
+	name, of := "request "+string(r.ID), c.told[key]
+	if of.is != 0 {
+		of.is |= isHere
+		c.told[key] = of
+	}
 	if !c.says(of, isCreated, of.created, c.part(microsText(r.CreatedAt)), r.CreatedAt) {
 		return c.differs(name)
 	}

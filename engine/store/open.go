@@ -134,7 +134,7 @@ func connected(o Options, path string) (*Store, error) {
 	}
 	busy := cmp.Or(o.Busy, defaultBusyTimeout)
 	s.writer = connect(path, busy, 1, "_synchronous=FULL&_txlock=immediate")
-	s.readers = connect(path, busy, readers, "_query_only=on")
+	s.readers = connect(path, busy, readers, "_query_only=on&_mutex=no")
 	return s, nil
 }
 

@@ -94,6 +94,10 @@ const readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FRO
 	`FROM votes, (SELECT '' AS account, '' AS rule) AS none ` +
 	`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
 
+// readVotesBetween is [readVotesOf] of the requests from a number to another.
+const readVotesBetween = `SELECT request, ` + voteColumns + ` FROM votes ` +
+	`WHERE request IN (SELECT id FROM requests WHERE number BETWEEN $1 AND $2) ORDER BY request, n`
+
 // ballot is a vote with its request.
 type ballot struct {
 	request permissions.ID
@@ -491,57 +495,141 @@ const (
 	sealedPage = 200
 )
 
+// ownColumns are the columns of [readSealed] in which requests differ most.
+const ownColumns = `number, id, session, key, digest, created_at, deadline, decided_at, used_at, collected_at, lapsed_at, left_at, ` +
+	`affected_path, comment, input, calls, was, title, prompt`
+
+// readShapes is [readSealed] with the other columns as one text, the request's shape: few are not that of an earlier request.
+var readShapes = func() string {
+	columns, rest, _ := strings.Cut(strings.TrimPrefix(readSealed, "SELECT "), ", CASE WHEN")
+	own := strings.Split(ownColumns, ", ")
+	shape := slices.DeleteFunc(strings.Split(columns, ", "), func(column string) bool { return slices.Contains(own, column) })
+	return `SELECT json_array('', ` + strings.Join(shape, ", ") + `, ''), ` + ownColumns + `, CASE WHEN` + rest
+}()
+
+// shapedRow is a request as it was read by its shape.
+type shapedRow struct {
+	sealedRow[permissions.Request]
+	shape string
+	known bool
+}
+
+// shape sets a row to the earlier request of the same shape.
+type shape struct {
+	row *shapedRow
+	of  map[string]*permissions.Request
+}
+
+func (c shape) Scan(v any) (err error) {
+	c.row.shape, err = textOf(v)
+	same := c.of[c.row.shape]
+	if c.row.known = same != nil; c.row.known {
+		c.row.row = *same
+	}
+	return err
+}
+
+// maxShapes is how many shapes are kept.
+const maxShapes = 1000
+
 // sealedPages reads every request of a store, page by page, and only what its seal covers.
 type sealedPages struct {
-	text string
-	from int64 // number of the next one
-	over bool
+	text, quick, votes string
+	shapes             map[string]*permissions.Request
+	input              json.RawMessage // may be long and is not needed
+	from               int64           // number of the next one
+	over               bool
 }
 
 func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {
-	p := &sealedPages{text: readSealed, from: math.MinInt64} // a number below one was written by another program
+	p := &sealedPages{ // a number below one was written by another program
+		text: readSealed, quick: readShapes, votes: readVotesBetween, shapes: map[string]*permissions.Request{}, from: math.MinInt64,
+	}
 	// A store that is not migrated yet may lack these columns.
-	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'", "ruled": "'[]'", "title": "''", "prompt": "''"} {
-		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1`, column)
+	for column, instead := range map[string]string{
+		"beyond": "0", "was": "'[]'", "ruled": "'[]'", "title": "''", "prompt": "''", "account": "''", "rule": "''",
+	} {
+		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1 `+
+			`UNION ALL SELECT COUNT(*) FROM pragma_table_info('votes') WHERE name = $1 ORDER BY 1 DESC`, column)
 		if err != nil {
 			return nil, err
 		}
 		if n == 0 {
-			p.text = strings.Replace(p.text, ", "+column+", ", ", "+instead+", ", 1)
+			for _, text := range []*string{&p.text, &p.quick, &p.votes} {
+				*text = strings.Replace(*text, ", "+column+", ", ", "+instead+", ", 1)
+			}
 		}
 	}
 	return p, nil
 }
 
+func (p *sealedPages) fields(r *sealedRow[permissions.Request]) []any {
+	q := &r.row
+	return append(sealedFields(q), &q.VoidedBy, offered{list[permissions.Option]{&q.Options}}, list[permissions.Call]{&q.Calls},
+		&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
+		instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
+		canonical{rawJSON{&p.input}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},
+		&q.SessionTitle, &q.LastPrompt, &r.mac)
+}
+
+func (p *sealedPages) ownFields(r *shapedRow) []any {
+	q := &r.row
+	return []any{
+		shape{r, p.shapes}, &q.Number, &q.ID, &q.Session, &q.Key, digest{&q.Digest}, instant{&q.CreatedAt}, instant{&q.Deadline},
+		instant{&q.DecidedAt}, instant{&q.UsedAt}, instant{&q.CollectedAt}, instant{&q.LapsedAt}, instant{&q.LeftAt}, &q.AffectedPath,
+		&q.Comment, canonical{rawJSON{&p.input}}, list[permissions.Call]{&q.Calls}, list[permissions.Rows]{&q.Was}, &q.SessionTitle,
+		&q.LastPrompt, &r.mac,
+	}
+}
+
+// read reads a page: a request whose shape is new, or that is not readable, by all of its columns.
+func (p *sealedPages) read(ctx context.Context, from source) ([]sealedRow[permissions.Request], error) {
+	rows, err := collect(ctx, from, "", p.ownFields, p.quick, p.from, sealedPage)
+	if err != nil { // bytes instead of a text have no shape
+		return collect(ctx, from, "", p.fields, p.text, p.from, sealedPage)
+	}
+	page := make([]sealedRow[permissions.Request], len(rows))
+	for i := range rows {
+		r := &rows[i]
+		if page[i] = r.sealedRow; r.known && len(r.mac) > 0 {
+			continue
+		}
+		one, err := collect(ctx, from, "", p.fields, p.text, r.row.Number, 1)
+		if err != nil || len(one) == 0 {
+			return nil, errors.Join(err, ctx.Err())
+		}
+		if page[i] = one[0]; len(one[0].mac) > 0 {
+			if len(p.shapes) == maxShapes {
+				clear(p.shapes)
+			}
+			p.shapes[r.shape] = &one[0].row
+		}
+	}
+	return page, nil
+}
+
 // next is the next page, with the votes; empty after the last one.
 func (p *sealedPages) next(ctx context.Context, from source) ([]sealedRow[permissions.Request], error) {
-	input := new(json.RawMessage) // may be long and is not needed
-	fields := func(r *sealedRow[permissions.Request]) []any {
-		q := &r.row
-		return append(sealedFields(q), &q.VoidedBy, offered{list[permissions.Option]{&q.Options}}, list[permissions.Call]{&q.Calls},
-			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
-			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
-			canonical{rawJSON{input}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},
-			&q.SessionTitle, &q.LastPrompt, &r.mac)
-	}
 	if p.over {
 		return nil, nil
 	}
-	page, err := collect(ctx, from, "", fields, p.text, p.from, sealedPage)
+	page, err := p.read(ctx, from)
 	if err != nil || len(page) == 0 {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	requests := make([]permissions.Request, len(page))
-	for i, r := range page {
-		requests[i] = r.row
+	at := make(map[permissions.ID]int, len(page))
+	for i := range page {
+		at[page[i].row.ID] = i
 	}
-	if err := addVotes(ctx, from, requests); err != nil {
+	last := page[len(page)-1].row.Number
+	votes, err := collect(ctx, from, "", ballotFields, p.votes, page[0].row.Number, last)
+	if err != nil {
 		return nil, err
 	}
-	for i, r := range requests {
-		page[i].row.Votes = r.Votes
+	for _, b := range votes {
+		r := &page[at[b.request]].row
+		r.Votes = append(r.Votes, b.Vote)
 	}
-	last := requests[len(page)-1].Number
 	p.from, p.over = last+1, last == math.MaxInt64
 	return page, nil
 }

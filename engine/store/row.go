@@ -61,30 +61,41 @@ func count(ctx context.Context, from source, query string, args ...any) (n int, 
 func drain[T any](
 	ctx context.Context, from source, fields func(*T) []any, bad func(error) (skip bool, err error), text string, args ...any,
 ) (all []T, err error) {
-	rows, err := from.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
 	var item T
 	into := exactFields(fields(&item))
-	for rows.Next() {
+	take := func(scan func(...any) error) error {
 		item = *new(T)
-		if err := rows.Scan(into...); err != nil {
+		if err := scan(into...); err != nil {
 			skip, err := bad(err)
-			if err != nil {
-				return nil, err
-			}
-			if skip {
-				continue
+			if err != nil || skip {
+				return err
 			}
 		}
 		all = append(all, item)
+		return nil
 	}
-	if err := rows.Err(); err != nil {
+	if err := eachRow(ctx, from, take, text, args...); err != nil {
 		return nil, err
 	}
 	return all, nil
+}
+
+// eachRow calls take for every row that a query finds, with a function that reads it.
+func eachRow(ctx context.Context, from source, take func(scan func(into ...any) error) error, text string, args ...any) error {
+	if v, ok := from.(view); ok {
+		return v.eachRow(ctx, take, text, args...)
+	}
+	rows, err := from.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	for rows.Next() {
+		if err := take(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // parameters is "$1, $2, … $n" for the number of columns.

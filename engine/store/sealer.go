@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -28,18 +30,51 @@ type sealer struct {
 }
 
 func newSealer(key auditKey) *sealer {
-	k := &sealer{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key[:]) }}}
+	k := &sealer{pool: sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, key[:])} }}}
 	k.id = hex.EncodeToString(k.seal("key")[:8])
 	return k
 }
 
+// mac is a MAC in the making.
+type mac struct {
+	hash.Hash
+	b, sum []byte
+}
+
+// end returns the seal of b.
+func (m *mac) end() []byte {
+	m.Reset()
+	_, _ = m.Write(m.b) // never fails
+	m.sum = m.Sum(m.sum[:0])
+	return bytes.Clone(m.sum[:sealSize])
+}
+
 // seal is the MAC of a row's bound values. Type and length precede each value, so that no two rows have the same bytes.
 func (k *sealer) seal(table string, values ...any) []byte {
-	b := sealText(make([]byte, 0, 1024), table) // more than most rows need
+	m := k.pool.Get().(*mac) //nolint:errcheck // New makes nothing else
+	defer k.pool.Put(m)
+	b := sealText(m.b[:0], table)
 	for _, bound := range values {
-		if text, ok := bound.(string); ok {
-			b = sealText(b, text)
+		switch v := bound.(type) { // the usual ones, without reflection
+		case string:
+			b = sealText(b, v)
 			continue
+		case *string:
+			b = sealText(b, *v)
+			continue
+		case instant:
+			b = sealInt(b, micros(*v.time))
+			continue
+		case driver.Valuer:
+		default:
+			switch v := reflect.Indirect(reflect.ValueOf(bound)); v.Kind() { //nolint:exhaustive // the others are rare
+			case reflect.String:
+				b = sealText(b, v.String())
+				continue
+			case reflect.Int, reflect.Int64:
+				b = sealInt(b, v.Int())
+				continue
+			}
 		}
 		v, err := driver.DefaultParameterConverter.ConvertValue(bound)
 		if err != nil {
@@ -47,7 +82,7 @@ func (k *sealer) seal(table string, values ...any) []byte {
 		}
 		switch v := v.(type) {
 		case int64:
-			b = binary.BigEndian.AppendUint64(append(b, 'i'), uint64(v))
+			b = sealInt(b, v)
 		case bool:
 			b = append(b, 'f')
 			if v {
@@ -61,11 +96,20 @@ func (k *sealer) seal(table string, values ...any) []byte {
 			return nil
 		}
 	}
-	h := k.pool.Get().(hash.Hash) //nolint:errcheck // New makes nothing else
-	defer k.pool.Put(h)
-	h.Reset()
-	_, _ = h.Write(b) // never fails
-	return h.Sum(nil)[:sealSize:sealSize]
+	m.b = b
+	return m.end()
+}
+
+// entry seals an entry by its hash, which covers the entry and the hash of the one before.
+func (k *sealer) entry(hash permissions.Digest) []byte {
+	m := k.pool.Get().(*mac) //nolint:errcheck // New makes nothing else
+	defer k.pool.Put(m)
+	m.b = sealText(sealText(m.b[:0], "audit"), string(hash[:]))
+	return m.end()
+}
+
+func sealInt(b []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(append(b, 'i'), uint64(n))
 }
 
 func sealText(b []byte, text string) []byte {

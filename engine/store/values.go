@@ -341,6 +341,18 @@ func plainObject(text string) map[string]string {
 	return all
 }
 
+// mapOf is a map of names and values that follow each other.
+func mapOf(all []string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(all)/2)
+	for i := 0; i < len(all); i += 2 {
+		m[all[i]] = all[i+1]
+	}
+	return m
+}
+
 // escapes reports whether a character needs an escape in JSON, or is one that [json.Unmarshal] replaces.
 func escapes(r rune) bool { return r == '\\' || r < ' ' || r == utf8.RuneError }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -84,19 +85,23 @@ type snapshots func(ctx context.Context, do func(source) error) error
 // snapshotsOf are those of a file.
 func snapshotsOf(db *sql.DB) snapshots {
 	return func(ctx context.Context, do func(source) error) error {
-		tx, err := db.BeginTx(ctx, nil)
+		conn, err := db.Conn(ctx)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // only read
-		return do(tx)
+		defer func() { _ = conn.Close() }() // only returns it to the pool
+		if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+			return err
+		}
+		defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // only read
+		return do(view{conn})
 	}
 }
 
 // verifyAll returns the head of each chain, or where one is broken or differs from the rows. It takes a snapshot for each step,
 // so that the log of a store in use can be emptied meanwhile.
 func verifyAll(ctx context.Context, in snapshots, told []func(done, all int64), keys ...*sealer) (v Verified, err error) {
-	c := verification{comparison: newComparison()}
+	c := verification{comparison: newComparison(), details: details{}}
 	c.keys = keys
 	err = in(ctx, func(from source) error { return c.begin(ctx, from) })
 	for more := true; more && err == nil; {
@@ -126,6 +131,8 @@ type verification struct {
 	sealed  bool  // the store is not from before there were seals
 	rows    *sealedPages
 
+	detail  []string // of the last entry, as a list
+	details details
 	entries string                     // the query that reads them
 	types   map[int64]permissions.Type // by their numbers in entries; nil: they have none
 
@@ -240,18 +247,20 @@ func (c *verification) step(ctx context.Context, from source, v *Verified) (more
 		}
 	}
 	more = true
-	pages := 0
-	next := func() (page []sealedRow[permissions.Request], err error) {
-		if pages++; pages <= verifyPages {
-			page, err = c.rows.next(ctx, from)
+	read := func(give func([]sealedRow[permissions.Request]) error) error {
+		for pages := 0; more && pages < verifyPages; pages++ {
+			page, err := c.rows.next(ctx, from)
 			more = len(page) > 0
+			for some := range slices.Chunk(page, 20) { // what they ask may be long
+				err = cmp.Or(err, sameWords(ctx, from, some))
+			}
+			if err = cmp.Or(err, give(page)); err != nil {
+				return err
+			}
 		}
-		for some := range slices.Chunk(page, 20) { // what they ask may be long
-			err = cmp.Or(err, sameWords(ctx, from, some))
-		}
-		return page, err
+		return nil
 	}
-	if err := readAhead(next, func(rows []sealedRow[permissions.Request]) error {
+	if err := readAhead(read, func(rows []sealedRow[permissions.Request]) error {
 		c.done += int64(len(rows))
 		return c.sealedRequests(rows)
 	}); err != nil || more {
@@ -262,22 +271,22 @@ func (c *verification) step(ctx context.Context, from source, v *Verified) (more
 
 // readAudit reads the next entries of a chain, and returns how many there were.
 func (c *verification) readAudit(ctx context.Context, from source, v *Verified) (n int, err error) {
-	rows, err := from.QueryContext(ctx, c.entries, c.chains[0], c.seq, verifyStep)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	next := func() (some []storedEntry, err error) {
+	err = readAhead(func(give func([]storedEntry) error) error {
 		var e storedEntry
+		var some []storedEntry
 		into := exactFields(e.fields())
-		for len(some) < 500 && rows.Next() && ctx.Err() == nil {
+		err := eachRow(ctx, from, func(scan func(into ...any) error) error {
 			e = storedEntry{}
-			e.failed = rows.Scan(into...)
-			some = append(some, e)
-		}
-		return some, errors.Join(ctx.Err(), rows.Err())
-	}
-	return n, readAhead(next, func(some []storedEntry) error {
+			e.failed = scan(into...)
+			if some = append(some, e); len(some) < 500 {
+				return nil
+			}
+			full := some
+			some = make([]storedEntry, 0, 500)
+			return cmp.Or(ctx.Err(), give(full))
+		}, c.entries, c.chains[0], c.seq, verifyStep)
+		return cmp.Or(err, give(some))
+	}, func(some []storedEntry) error {
 		for i := range some {
 			if err := c.take(&some[i], v); err != nil {
 				return err
@@ -286,13 +295,21 @@ func (c *verification) readAudit(ctx context.Context, from source, v *Verified) 
 		}
 		return nil
 	})
+	if n > 0 && err == nil {
+		v.Chains[len(v.Chains)-1].Detail = mapOf(c.detail)
+	}
+	return n, err
 }
 
 // take verifies the next entry.
 func (c *verification) take(s *storedEntry, v *Verified) error {
 	before := c.at.last
 	before.Chain = c.chains[0]
-	if err := cmp.Or(s.failed, s.whole(c.types, before)); err != nil {
+	err := s.failed
+	if err == nil {
+		c.detail, err = s.whole(c.types, before, c.details)
+	}
+	if err != nil {
 		return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", c.at.last.Seq, c.at.last.Chain), err)
 	}
 	e := s.Entry
@@ -300,7 +317,7 @@ func (c *verification) take(s *storedEntry, v *Verified) error {
 		c.current, c.at = true, begin(e)
 		v.Chains = append(v.Chains, permissions.Head{First: e.Seq})
 	}
-	if err := errors.Join(c.at.add(e), c.at.keyed(c.keys, e, s.mac)); err != nil {
+	if err := errors.Join(c.at.add(e, c.detail), c.at.keyed(c.keys, e, s.mac)); err != nil {
 		return err
 	}
 	head := &v.Chains[len(v.Chains)-1]
@@ -314,23 +331,23 @@ func (c *verification) take(s *storedEntry, v *Verified) error {
 	return c.addEntry(e)
 }
 
-// readAhead calls take with what next returns, until that is nothing, and calls next meanwhile on another goroutine.
-func readAhead[T any](next func() ([]T, error), take func([]T) error) error {
+// errStopped ends what reads ahead after an error.
+var errStopped = errors.New("what was read before is wrong")
+
+// readAhead calls take with what read gives, and read meanwhile on another goroutine.
+func readAhead[T any](read func(give func([]T) error) error, take func([]T) error) error {
 	parts, stop := make(chan []T), make(chan struct{})
 	var failed error
 	go func() {
 		defer close(parts)
-		for {
-			some, err := next()
-			if failed = err; err != nil || len(some) == 0 {
-				return
-			}
+		failed = read(func(some []T) error {
 			select {
 			case parts <- some:
+				return nil
 			case <-stop:
-				return
+				return errStopped
 			}
-		}
+		})
 	}()
 	var err error
 	for some := range parts {
@@ -339,7 +356,7 @@ func readAhead[T any](next func() ([]T, error), take func([]T) error) error {
 		}
 	}
 	close(stop)
-	for range parts { // until next is not called any more
+	for range parts { // until nothing is read any more
 	}
 	return cmp.Or(err, failed)
 }
@@ -354,6 +371,8 @@ type checkpoint struct {
 	key     *sealer // the current key of the entries; nil: unknown
 	keyName string  // empty: not keyed yet
 	unkeyed int64   // the last entry that no key of ours could check
+
+	room []byte // to hash in
 }
 
 // keyed checks the seal of the next entry. Once entries are keyed, all later ones are; an entry sealed with another key
@@ -403,8 +422,9 @@ func begin(e permissions.Entry) checkpoint {
 	return checkpoint{last: permissions.Entry{Chain: e.Chain, Seq: gone.seq, Hash: gone.hash}, gone: gone, since: e.At}
 }
 
-func (c *checkpoint) add(e permissions.Entry) error {
-	if err := follows(c.last, e); err != nil {
+func (c *checkpoint) add(e permissions.Entry, detail []string) error {
+	c.room = e.AppendHashed(c.room[:0], detail)
+	if err := follows(c.last, e, e.Hash != sha256.Sum256(c.room)); err != nil {
 		return err
 	}
 	c.last = e
@@ -443,9 +463,8 @@ func gapBefore(e permissions.Entry) (from int64, restored bool) {
 }
 
 // follows checks that e continues last.
-func follows(last, e permissions.Entry) error {
+func follows(last, e permissions.Entry, changed bool) error {
 	from, restored := gapBefore(e)
-	changed := e.Hash != e.ComputeHash()
 	switch {
 	case e.Seq != last.Seq+1 && (!restored || from != last.Seq):
 		return fmt.Errorf("chain %s is broken at entry %d: it follows entry %d", e.Chain, e.Seq, last.Seq)
