@@ -391,8 +391,11 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 	return r.listed(connectors.Notice{About: permissions.AboutWaiting, Waiting: prompts}, who), nil
 }
 
-// maxGrants is how many grants are listed: what the operator's socket lists at once, by which an inbox asks.
-const maxGrants = 1000
+// Of at most maxGrants grants, which is what the operator's socket lists at once, by which an inbox asks, a message has shownGrants.
+const (
+	maxGrants   = 1000
+	shownGrants = 20
+)
 
 func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
 	grants, err := r.Inbound.Grants(ctx, id, "", maxGrants)
@@ -403,8 +406,11 @@ func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connect
 		return who.Language.Text("Nothing is granted."), nil
 	}
 	rows := []string{who.Language.Text("Granted:")}
-	for i, g := range grants {
+	for i, g := range grants[:min(len(grants), shownGrants)] {
 		rows = append(rows, fmt.Sprintf("%d  %s", i+1, card.InForce(g, r.shown(who))), "   /revoke "+g.ID.Short())
+	}
+	if more := len(grants) - shownGrants; more > 0 {
+		rows = append(rows, who.Language.Sprintf("and %d more; daycared grants lists all of them on the machine.", more))
 	}
 	return strings.Join(rows, "\n"), nil
 }

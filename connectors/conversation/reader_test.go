@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -293,4 +294,22 @@ func TestSayingThatOneIsAway(t *testing.T) {
 	in.why = permissions.NoPerson("eve", "there are fay, sam")
 	r.Inbound = in
 	says("/away 2h to eve", fay, "eve")
+}
+
+// granted has many grants.
+type granted struct{ forgetful }
+
+func (granted) Grants(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.Grant, error) {
+	return slices.Repeat([]permissions.Grant{{ID: permissions.NewID(time.Now()), Caller: "uid:1000", Tool: "read"}}, shownGrants+3), nil
+}
+
+// TestManyGrantsFitIntoAMessage: it has the first ones, and says where the others are.
+func TestManyGrantsFitIntoAMessage(t *testing.T) {
+	r := over(nil)
+	r.Inbound = granted{}
+	did, err := r.Read(t.Context(), wrote("/grants"))
+	if err != nil || len(did.Say) != 1 || strings.Count(did.Say[0], "/revoke ") != shownGrants || !strings.HasSuffix(did.Say[0], "and 3 more; "+
+		"daycared grants lists all of them on the machine.") {
+		t.Errorf("%q, %v", did.Say, err)
+	}
 }
