@@ -3,7 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -17,6 +20,95 @@ type source interface {
 type execer interface {
 	source
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+}
+
+// view is a reading connection. It checks the context between queries only: interruptible queries need a goroutine
+// each, which costs more than the query.
+type view struct{ conn *sql.Conn }
+
+// QueryContext is that of [sql.Conn] without the cancellation.
+func (v view) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	return v.conn.QueryContext(unlessOver(ctx), text, args...)
+}
+
+// QueryRowContext is that of [sql.Conn] without the cancellation.
+func (v view) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	return v.conn.QueryRowContext(unlessOver(ctx), text, args...)
+}
+
+// eachRow is [eachRow] without database/sql, which takes longer for a row than SQLite. The fields are those of [exactFields].
+func (v view) eachRow(ctx context.Context, take func(scan func(into ...any) error) error, text string, args ...any) error {
+	named := make([]driver.NamedValue, len(args))
+	values, err := driverArgs(args)
+	for i, value := range values {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: value}
+	}
+	if err != nil {
+		return err
+	}
+	return v.conn.Raw(func(c any) (err error) {
+		rows, err := c.(driver.QueryerContext).QueryContext(unlessOver(ctx), text, named) //nolint:errcheck // our driver's
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		row := make([]driver.Value, len(rows.Columns()))
+		scan := func(into ...any) error { return scanRow(into, row) }
+		for {
+			if err := rows.Next(row); err != nil {
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				return err
+			}
+			if err := take(scan); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// scanRow sets [exactFields] to the values of a row.
+func scanRow(into []any, row []driver.Value) (err error) {
+	for i, field := range into {
+		switch field := field.(type) {
+		case exact:
+			err = field.Scan(row[i])
+		case sql.Scanner:
+			err = field.Scan(row[i])
+		case *any:
+			*field = row[i]
+		case *[]byte:
+			switch v := row[i].(type) {
+			case []byte:
+				*field = v
+			case string:
+				*field = []byte(v)
+			case nil:
+				*field = nil
+			default:
+				err = fmt.Errorf("bytes were expected, not %v of %T", v, v)
+			}
+		case **int:
+			*field = nil
+			if row[i] != nil {
+				*field = new(int)
+				err = exact{*field}.Scan(row[i])
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("column %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// unlessOver returns ctx without its cancellation, unless it has ended already.
+func unlessOver(ctx context.Context) context.Context {
+	if ctx.Err() != nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 // sealedRow is a row as it was read, with its seal.
