@@ -28,7 +28,25 @@ func (j *journal) Audit(
 		return nil, permissions.OperatorOnly()
 	}
 	entries, err := j.store.Audit(ctx, "", after, limit)
+	if err == nil {
+		err = addCodes(ctx, j.store, entries, func(e *permissions.Entry) (permissions.ID, *string) { return e.Request, &e.Code })
+	}
 	return entries, shared.Unread(err)
+}
+
+// addCodes sets the codes of what is of requests, all of them by one query.
+func addCodes[T any](ctx context.Context, s Store, all []T, of func(*T) (permissions.ID, *string)) error {
+	ids := make([]permissions.ID, len(all))
+	for i := range all {
+		ids[i], _ = of(&all[i])
+	}
+	slices.Sort(ids)
+	codes, err := s.Codes(ctx, slices.Compact(ids))
+	for i := range all {
+		id, code := of(&all[i])
+		*code = codes[id]
+	}
+	return err
 }
 
 // History lists what is settled, oldest first, to the operator; to a person, what was put to them.

@@ -215,6 +215,9 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity, after permi
 			after = grants[limit-1].ID
 		}
 		if grants = e.relied(grants); len(grants) > 0 || !more {
+			if err == nil {
+				err = addCodes(ctx, e.store, grants, func(g *permissions.Grant) (permissions.ID, *string) { return g.Request, &g.Code })
+			}
 			return e.ShownGrants(ctx, grants, id.Via), shared.Unread(err)
 		}
 	}

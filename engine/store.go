@@ -76,6 +76,8 @@ type Store interface {
 	Record(ctx context.Context, r permissions.Record) error
 	// Audit lists at most limit entries after seq, of the given chain (empty: this daemon's own), oldest first.
 	Audit(ctx context.Context, chain string, after int64, limit int) ([]permissions.Entry, error)
+	// Codes are the codes of those requests that are kept.
+	Codes(ctx context.Context, ids []permissions.ID) (map[permissions.ID]string, error)
 	// NewestTime is the time of the newest entry of the audit; zero without one.
 	NewestTime(ctx context.Context) (time.Time, error)
 	// Prune deletes at most limit of what is older at now than keep allows, and reports whether there may be more.

@@ -88,6 +88,7 @@ type Entry struct {
 	Prev  Digest
 	Hash  Digest
 	Record
+	Code string // of its request where it is listed, if that is kept; the hash does not cover it
 }
 
 // Head is the last entry of a chain, with its extent.
@@ -100,7 +101,7 @@ type Head struct {
 	Unkeyed int64
 }
 
-// ComputeHash returns the SHA-256 of everything in e but Hash itself, each field preceded by its length. Times count in
+// ComputeHash returns the SHA-256 of everything in e but Hash itself and Code, each field preceded by its length. Times count in
 // microseconds.
 func (e Entry) ComputeHash() Digest {
 	detail := make([]string, 0, 2*len(e.Detail))

@@ -86,6 +86,7 @@ type Grant struct {
 	Rule      GrantedRule
 	Until     time.Time // of a rule: when it ends unless it is used before
 	Request   ID
+	Code      string // of its request where it is listed, if that is kept; not stored
 	By        string
 	CreatedAt time.Time
 	RevokedAt time.Time

@@ -86,7 +86,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 			}
 		}
 		if c.listing.limit == unlimited {
-			return l.list(ctx, e)
+			return l.list(e)
 		}
 		if last = append(last, e); len(last) == 2*c.listing.limit {
 			last = append(last[:0], last[c.listing.limit:]...)
@@ -98,7 +98,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	}
 	l.head()
 	for _, e := range last[max(len(last)-c.listing.limit, 0):] {
-		if err := l.list(ctx, e); err != nil {
+		if err := l.list(e); err != nil {
 			return err
 		}
 	}
@@ -135,15 +135,11 @@ func (l *auditList) request(ctx context.Context, id permissions.ID) (permissions
 	return s, err
 }
 
-func (l *auditList) list(ctx context.Context, e permissions.Entry) error {
+func (l *auditList) list(e permissions.Entry) error {
 	if l.asJSON {
 		return l.json(admin.FromEntry(e))
 	}
-	about, err := l.request(ctx, e.Request)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(l.Out, auditRow, e.Seq, stamp(e.At, l.zone), e.Type, dash(about.Code), dash(spelled(cmp.Or(
+	_, err := fmt.Fprintf(l.Out, auditRow, e.Seq, stamp(e.At, l.zone), e.Type, dash(e.Code), dash(spelled(cmp.Or(
 		string(e.Request), e.Detail["name"], e.Detail["person"], e.Detail["grant"]))), dash(spelled(e.Actor)), e.Via)
 	return err
 }

@@ -396,9 +396,12 @@ func (l *listPrinter) grants(ctx context.Context, client *admin.Client, me admin
 			}
 			continue
 		}
-		s, _ := client.Show(ctx, string(g.Request)) // no code if the request is no longer kept
+		var s permissions.RequestView
+		if g.Call != (permissions.Digest{}) {
+			s, _ = client.Show(ctx, string(g.Request)) // it may not be kept any more
+		}
 		rows = append(rows, []string{
-			g.ID.Short(), dash(s.Code), covers(g, s), spelled(g.Caller), lasts(g, me.Location()), fmt.Sprintf("used %d", g.Used),
+			g.ID.Short(), dash(g.Code), covers(g, s), spelled(g.Caller), lasts(g, me.Location()), fmt.Sprintf("used %d", g.Used),
 			"by " + spelled(g.By) + sinceRestored(!g.SuspendedAt.IsZero()),
 		})
 	}
@@ -494,7 +497,7 @@ func covers(g permissions.Grant, from permissions.RequestView) string {
 	case g.Tool == permissions.AllTools:
 		words = "all gated tools except high risk, shells and interpreters"
 	case g.Call != (permissions.Digest{}):
-		words = "this exact call of " + spelled(g.Tool) + ", asked in request " + cmp.Or(from.Code, string(g.Request))
+		words = "this exact call of " + spelled(g.Tool) + ", asked in request " + cmp.Or(g.Code, from.Code, string(g.Request))
 		for _, c := range from.Request.ToolCalls() {
 			if permissions.CallDigest(from.Request, c) == g.Call {
 				call := card.Wants(permissions.Request{Kind: permissions.KindTool, Tool: c.Tool, Input: c.Input})

@@ -325,6 +325,7 @@ type Entry struct {
 	At      time.Time         `json:"at"`
 	Type    permissions.Type  `json:"type"`
 	Request *permissions.ID   `json:"request"`
+	Code    string            `json:"code,omitzero" doc:"of that request, if it is kept"`
 	Actor   *string           `json:"actor"`
 	Via     *string           `json:"via"`
 	Detail  map[string]string `json:"detail"`
@@ -339,7 +340,7 @@ func FromEntry(e permissions.Entry) Entry {
 		detail = map[string]string{}
 	}
 	return Entry{
-		Chain: e.Chain, Seq: e.Seq, At: e.At.UTC(), Type: e.Type, Request: wire.OrNull(e.Request),
+		Chain: e.Chain, Seq: e.Seq, At: e.At.UTC(), Type: e.Type, Request: wire.OrNull(e.Request), Code: e.Code,
 		Actor: wire.OrNull(e.Actor), Via: wire.OrNull(e.Via), Detail: detail, Prev: e.Prev.String(), Hash: e.Hash.String(),
 	}
 }
@@ -362,7 +363,7 @@ func (e Entry) Permissions() (permissions.Entry, error) {
 	if err != nil {
 		return permissions.Entry{}, err
 	}
-	return permissions.Entry{Chain: e.Chain, Seq: e.Seq, Prev: prev, Hash: hash, Record: permissions.Record{
+	return permissions.Entry{Chain: e.Chain, Seq: e.Seq, Prev: prev, Hash: hash, Code: e.Code, Record: permissions.Record{
 		Type: e.Type, At: e.At, Request: wire.Value(e.Request), Actor: wire.Value(e.Actor), Via: wire.Value(e.Via), Detail: e.Detail,
 	}}, nil
 }

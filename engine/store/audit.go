@@ -131,6 +131,19 @@ func (s *Store) Audit(ctx context.Context, chain string, after int64, limit int)
 	return slices.DeleteFunc(found, func(e permissions.Entry) bool { return e.Seq == 0 }), err // without a seq the reader could not continue
 }
 
+const readNumbers = `SELECT id, number FROM requests WHERE id IN (SELECT value FROM json_each($1))`
+
+// Codes implements [engine.Store].
+func (s *Store) Codes(ctx context.Context, ids []permissions.ID) (map[permissions.ID]string, error) {
+	fields := func(r *permissions.Request) []any { return []any{&r.ID, &r.Number} }
+	found, err := whole(ctx, s, "a request", fields, readNumbers, list[permissions.ID]{&ids})
+	codes := make(map[permissions.ID]string, len(found))
+	for _, r := range found {
+		codes[r.ID] = s.coder.Encode(r.Number)
+	}
+	return codes, err
+}
+
 // Head is the newest entry of the daemon's own chain; seq is 0 if there is none.
 func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permissions.Digest, err error) {
 	err = s.read(ctx, func(from source) error {

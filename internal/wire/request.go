@@ -418,6 +418,7 @@ type Grant struct {
 	Call      *string        `json:"call"` // digest of the one call that it covers
 	Until     *time.Time     `json:"until"`
 	Request   permissions.ID `json:"request"`
+	Code      string         `json:"code,omitzero"` // of the request where grants are listed, if it is kept
 	By        string         `json:"by"`
 	CreatedAt *time.Time     `json:"created_at"`
 	RevokedAt *time.Time     `json:"revoked_at"`
@@ -433,7 +434,7 @@ type Grant struct {
 func FromGrant(g permissions.Grant) Grant {
 	w := Grant{
 		ID: g.ID, Caller: g.Caller, Session: OrNull(g.Session), Tags: Each(g.Tags, permissions.Tag.String),
-		Tool: OrNull(g.Tool), Until: OrNullTime(g.Until), Request: g.Request, By: g.By,
+		Tool: OrNull(g.Tool), Until: OrNullTime(g.Until), Request: g.Request, Code: g.Code, By: g.By,
 		CreatedAt: OrNullTime(g.CreatedAt), RevokedAt: OrNullTime(g.RevokedAt), Used: g.Used,
 		SuspendedAt: OrNullTime(g.SuspendedAt), Rule: g.Rule, LastUse: OrNullTime(g.LastUse()),
 	}
@@ -457,7 +458,7 @@ func (w Grant) Permissions() (permissions.Grant, error) {
 	}
 	return permissions.Grant{
 		ID: w.ID, Caller: w.Caller, Session: Value(w.Session), Tags: tags, Tool: Value(w.Tool), Call: call,
-		Until: Value(w.Until), Request: w.Request, By: w.By, CreatedAt: Value(w.CreatedAt),
+		Until: Value(w.Until), Request: w.Request, Code: w.Code, By: w.By, CreatedAt: Value(w.CreatedAt),
 		RevokedAt: Value(w.RevokedAt), Used: w.Used, SuspendedAt: Value(w.SuspendedAt), Rule: w.Rule,
 	}, nil
 }
