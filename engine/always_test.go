@@ -639,6 +639,11 @@ func TestTheSecondStepOfARule(t *testing.T) {
 			now.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}}
 			st.Configure(now)
 		},
+		"others decide": func(st *env, _ *connectortest.Memory, _ permissions.ID) {
+			now := st.settings
+			now.Routes = []engine.Route{{Ask: []string{"sam"}}}
+			st.Configure(now)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -651,7 +656,7 @@ func TestTheSecondStepOfARule(t *testing.T) {
 			if failed != nil {
 				t.Fatal(failed)
 			}
-			if err == nil && st.runsFor(self, bash("go test ./...")) || err != nil && len(grants) > 0 {
+			if err == nil || len(grants) > 0 {
 				t.Errorf("%v, %+v", err, grants)
 			}
 		})

@@ -15,7 +15,6 @@ import (
 	"github.com/daycared/daycared/engine/dispatch"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
-	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // maxRules bounds how many rules are remembered as shown.
@@ -67,7 +66,7 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	}
 	var rule permissions.GrantedRule
 	if d.Answer == permissions.Allow(permissions.Rule) && r.State == permissions.Pending {
-		p, err := e.propose(ctx, r, person.Language)
+		p, err := e.propose(ctx, r, person)
 		switch {
 		case permissions.CodeOf(err) == permissions.CodeNoAnswer:
 			return r, e.refused(ctx, r, d, person.Name, err)
@@ -139,9 +138,10 @@ const (
 	historyPage = 500
 )
 
-// propose returns the rule that "Always like this" gives for r. It reads what the caller asked before.
-func (e *Engine) propose(ctx context.Context, r permissions.Request, in i18n.Language) (permissions.Proposal, error) {
-	s, now := e.Settings(), e.clock.Now()
+// propose returns the rule that "Always like this" gives for r, if it counts once a person votes for it, too. It reads what the caller
+// asked before.
+func (e *Engine) propose(ctx context.Context, r permissions.Request, by connectors.Person) (permissions.Proposal, error) {
+	s, now, in := e.Settings(), e.clock.Now(), by.Language
 	if p, why := s.Propose(r, nil, in, now); why != "" {
 		return p, permissions.NoProposal(why)
 	}
@@ -164,6 +164,13 @@ func (e *Engine) propose(ctx context.Context, r permissions.Request, in i18n.Lan
 	p, why := s.Propose(r, earlier, in, now)
 	if why != "" {
 		return p, permissions.NoProposal(why)
+	}
+	after := r
+	after.Answer, after.DecidedBy = permissions.Allow(permissions.Rule), by.Name
+	after.Votes = append(slices.Clone(r.Votes), permissions.Vote{By: by.Name, Answer: after.Answer, Rule: p.Rule})
+	counts := func(g permissions.Grant) bool { return s.Stands(g, r) }
+	if len(after.Votes) >= r.Quorum && !slices.ContainsFunc(after.GrantsLeft(), counts) {
+		return p, permissions.NoProposal("since it was asked, other people came to decide it, or rules are off; no rule would count")
 	}
 	return p, nil
 }
