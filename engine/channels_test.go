@@ -232,7 +232,7 @@ func TestADroppedVoteOfAStepStaysDropped(t *testing.T) {
 	f, s, k := phones()
 	st := newEnv(t, settings, f, s, k)
 	st.ask(t.Context(), permissions.Request{Kind: permissions.KindTool, Session: "s1", Calls: []permissions.Call{
-		{N: 1, Tool: "write_file", Input: []byte(`{"a":1}`)}, {N: 2, Tool: "edit_file", Input: []byte(`{"a":2}`)},
+		{N: 1, Tool: "write_file", Input: []byte(`{"a":1}`)}, {N: 2, Tool: "write_file", Input: []byte(`{"a":2}`)},
 	}})
 	id := st.shown(f.Memory, 1).Request.ID
 	says := func(p *phone, call int) permissions.Request {

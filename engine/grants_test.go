@@ -626,6 +626,35 @@ func TestWhatIsAskedTogetherIsNotAskedSooner(t *testing.T) {
 	}
 }
 
+// TestWhatIsAskedTogetherHasTheShorterTime and the later escalation, of the whole and its parts.
+func TestWhatIsAskedTogetherHasTheShorterTime(t *testing.T) {
+	s := usual()
+	s.Approvals.Timeout, s.Approvals.MaxTimeout = 10*time.Minute, time.Hour
+	at := func(timeout time.Duration, share int) engine.Route {
+		r := engine.Route{Ask: []string{"fay"}, Timeout: timeout}
+		r.Escalate.Moment, r.Escalate.To = engine.Moment{Percent: share}, []string{"sam"}
+		return r
+	}
+	for name, c := range map[string]struct {
+		part, whole             engine.Route
+		patience, waits, raises time.Duration
+	}{
+		"the part's":               {at(5*time.Minute, 80), at(20*time.Minute, 20), 0, 5 * time.Minute, 4 * time.Minute},
+		"the whole's":              {at(20*time.Minute, 20), at(5*time.Minute, 80), 0, 5 * time.Minute, 4 * time.Minute},
+		"the usual one":            {at(20*time.Minute, 50), at(0, 50), 0, 10 * time.Minute, 5 * time.Minute},
+		"the caller's":             {at(20*time.Minute, 50), at(0, 50), 2 * time.Minute, 2 * time.Minute, time.Minute},
+		"the caller's is too long": {at(20*time.Minute, 50), at(0, 50), 2 * time.Hour, 20 * time.Minute, 10 * time.Minute},
+	} {
+		q := tagged("", "@network", "@write:/srv/prod/a")
+		q.Caller, q.CreatedAt, q.Patience = self, time.Now(), c.patience
+		c.part.Tags = tagged("", "@write:/srv/prod").Tags
+		s.Routes = []engine.Route{c.part, c.whole}
+		if err := s.Direct(&q); err != nil || q.Timeout() != c.waits || q.EscalateAt.Sub(q.CreatedAt) != c.raises {
+			t.Errorf("%s: it waits %s and escalates after %s: %v", name, q.Timeout(), q.EscalateAt.Sub(q.CreatedAt), err)
+		}
+	}
+}
+
 // TestWhatAPartKeepsOutOfAGroup: a group sees nothing of which a part is for another one, or for none.
 func TestWhatAPartKeepsOutOfAGroup(t *testing.T) {
 	s := usual()
@@ -648,8 +677,24 @@ func TestAReloadAsksNobodyForAnothersPart(t *testing.T) {
 	if err := s.Direct(&q); err != nil || q.Quorum != 2 {
 		t.Fatal(q.Quorum, err)
 	}
-	s.Routes = []engine.Route{{Tags: prod, Ask: []string{"sam"}}, {Ask: []string{"fay", "kim"}}}
-	if e := s.Asks(q, q.CreatedAt); slices.Contains(e.Asked, "kim") {
-		t.Errorf("%s are asked, and any %d of them can allow it", e.Asked, q.Quorum)
+	folder, one, calls := tagged("", "@write:/srv"), network("x"), permissions.Request{Kind: permissions.KindTool}
+	for i, name := range []string{"tidy", "deploy"} {
+		calls.Calls = append(calls.Calls, permissions.Call{N: i + 1, Tool: name, Input: []byte("{}")})
+	}
+	for i, c := range []struct {
+		q    permissions.Request
+		asks bool
+	}{{q: q}, {q: folder}, {q: calls}, {q: one, asks: true}} {
+		c.q.ID, c.q.Caller, c.q.CreatedAt = "r", self, q.CreatedAt
+		s.Routes = []engine.Route{{Tags: prod, Ask: []string{"sam"}}, {Tools: []string{"deploy"}, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
+		if err := s.Direct(&c.q); err != nil || (c.q.Quorum == 2) == c.asks {
+			t.Fatal(i, c.q.Quorum, err)
+		}
+		for _, parts := range [][]engine.Route{s.Routes[:2], nil} { // a reload may take the parts' routes away
+			s.Routes = append(slices.Clone(parts), engine.Route{Ask: []string{"fay", "kim"}})
+			if e := s.Asks(c.q, q.CreatedAt); slices.Contains(e.Asked, "kim") != c.asks {
+				t.Errorf("%d: of %s, any %d can allow what asked %s", i, e.Asked, c.q.Quorum, c.q.Asked)
+			}
+		}
 	}
 }

@@ -710,16 +710,7 @@ func (s *Settings) Direct(r *permissions.Request) error {
 		return permissions.NoOwner(asker.Who())
 	}
 	r.Asked, r.Quorum, r.Group = slices.Clone(route.Ask), route.Quorum, route.Group
-	usual, most := s.Approvals.Timeout, s.Approvals.MaxTimeout
-	if r.Kind == permissions.KindClarification {
-		usual = s.Approvals.ClarificationTimeout
-	}
-	if route.Timeout > 0 {
-		most = route.Timeout
-		if !r.TakesReplies() || slices.Contains(route.Kinds, r.Kind) {
-			usual = route.Timeout
-		}
-	}
+	usual, most := s.Times(*r)
 	if r.Caller.Ours() && r.Session == "" { // for a future run; the schedule sets the time
 		most = max(most, longestPatience)
 	}
@@ -732,6 +723,25 @@ func (s *Settings) Direct(r *permissions.Request) error {
 	return nil
 }
 
+// Times returns how long r waits if its caller does not say, and the most that it may: the shortest of the routes for it and its parts.
+func (s *Settings) Times(r permissions.Request) (usual, most time.Duration) {
+	usual, most = s.Approvals.Timeout, s.Approvals.MaxTimeout
+	for i, t := range s.routesOf(r) {
+		its, longest := s.Approvals.Timeout, cmp.Or(t.Timeout, s.Approvals.MaxTimeout)
+		if r.Kind == permissions.KindClarification {
+			its = s.Approvals.ClarificationTimeout
+		}
+		if t.Timeout > 0 && (!r.TakesReplies() || slices.Contains(t.Kinds, r.Kind)) {
+			its = t.Timeout
+		}
+		if i == 0 {
+			usual, most = its, longest
+		}
+		usual, most = min(usual, its), min(most, longest)
+	}
+	return usual, most
+}
+
 // pace schedules reminders and the escalation of r.
 func (s *Settings) pace(r *permissions.Request, route Route) {
 	if r.Kind == permissions.KindClarification || r.Mode == permissions.ModeContinue {
@@ -742,8 +752,10 @@ func (s *Settings) pace(r *permissions.Request, route Route) {
 			r.EscalateTo = append(r.EscalateTo, name)
 		}
 	}
-	if len(r.EscalateTo) > 0 {
-		r.EscalateAt = route.Escalate.Moment.of(r)
+	for _, t := range s.routesOf(*r) {
+		if at := t.Escalate.Moment.of(r); len(r.EscalateTo) > 0 && at.After(r.EscalateAt) {
+			r.EscalateAt = at
+		}
 	}
 	if r.Mode == permissions.ModeContinue {
 		return // it continues without an answer
@@ -778,8 +790,8 @@ func spaced(all []time.Time) (kept []time.Time) {
 }
 
 // Asks returns the recipients of r under these settings: the current ones who are still configured and not locked, and
-// those whom the route of r names now, unless parts of r have routes of their own, where they could stand in for people of
-// another part. People who wait for an escalation keep waiting. The implicit operator, whom no route names, does not
+// those whom the route of r names now, unless parts of r can have had routes of their own when it was asked, where they could stand in for
+// people of another part. People who wait for an escalation keep waiting. The implicit operator, whom no route names, does not
 // replace people who were asked.
 func (s *Settings) Asks(r permissions.Request, at time.Time) permissions.Reroute {
 	gone := func(name string) bool {
@@ -797,9 +809,10 @@ func (s *Settings) Asks(r permissions.Request, at time.Time) permissions.Reroute
 			e.Locked = append(e.Locked, name)
 		}
 	}
+	ofParts := len(r.Tags)+len(r.ToolNames()) > 1 || slices.ContainsFunc(r.Tags, func(t permissions.Tag) bool { return t.Path() != "" })
 	route, found := s.RouteOf(r)
 	for _, name := range route.Ask {
-		if found && len(s.routesOf(r)) == 1 && !gone(name) && name != OperatorName && !slices.Contains(e.Asked, name) {
+		if found && !ofParts && !gone(name) && name != OperatorName && !slices.Contains(e.Asked, name) {
 			e.Asked = append(e.Asked, name)
 		}
 	}

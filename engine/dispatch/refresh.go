@@ -86,11 +86,7 @@ func (d *Dispatch) extend(ctx context.Context, r permissions.Request) error {
 	if d.waits(r) == 0 || !r.Deadline.Before(until) {
 		return nil
 	}
-	s := d.dir.Settings()
-	most := s.Approvals.MaxTimeout
-	if route, found := s.RouteOf(r); found && route.Timeout > 0 {
-		most = route.Timeout
-	}
+	_, most := d.dir.Settings().Times(r)
 	if latest := r.CreatedAt.Add(most); until.After(latest) {
 		until = latest
 	}
