@@ -415,16 +415,28 @@ func (c *CLI) bypass(file string, commands []string) string {
 		if !c.keptBy(words[0], rootUID) {
 			return words[0] + " is not root's alone"
 		}
-		socket := ""
-		if at := slices.Index(words, "--socket"); at >= 0 && at+1 < len(words) {
-			socket = words[at+1]
+		named := func(flag string) string {
+			if at := slices.Index(words, flag); at >= 0 && at+1 < len(words) {
+				return words[at+1]
+			}
+			return ""
 		}
-		info, err := os.Stat(filepath.Dir(socket))
-		switch {
-		case socket == "" && !slices.Contains(words, "--url"):
+		socket, url := named("--socket"), named("--url")
+		if socket == "" && url == "" {
 			return file + " does not say which daemon is asked"
-		case socket != "" && (err != nil || ownerOf(info) == c.UID):
-			return "the daemon that is asked is this account's own"
+		}
+		if strings.HasPrefix(url, "http:") {
+			return "this account can listen at " + url + " while the daemon does not"
+		}
+		for at := socket; at != filepath.Dir(at) && socket != ""; {
+			at = filepath.Dir(at)
+			info, err := os.Stat(at)
+			switch {
+			case err != nil, ownerOf(info) == c.UID:
+				return "the daemon that is asked is this account's own"
+			case info.Mode().Perm()&0o022 != 0:
+				return "this account can put a socket of its own at " + socket + ": others than its owner may write in " + at
+			}
 		}
 	}
 	return ""

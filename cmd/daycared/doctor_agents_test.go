@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -403,6 +404,13 @@ func TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt(t *testing.T) {
 	claude := func(command, env string) string {
 		return `{"env":{` + env + `},"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"` + command + `"}]}]}}`
 	}
+	open := filepath.Join(etc, "open")
+	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, os.ModeSticky|0o777)); err != nil {
+		t.Fatal(err)
+	}
+	asks := func(place string) string {
+		return strings.Replace(hook("claude-code", ""), "--socket "+socket, place, 1)
+	}
 	pins := `"CLAUDE_CODE_SHELL_PREFIX":"","LD_PRELOAD":"","LD_AUDIT":"","LD_LIBRARY_PATH":"","BASH_ENV":""`
 	for _, try := range []struct {
 		agent, file, text string
@@ -417,6 +425,11 @@ func TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt(t *testing.T) {
 			"not as daycared connect writes it", nil},
 		{"claude-code", "claude-code/managed-settings.json", claude(binary+" hook claude-code --within 59m", pins), connect.BindsUnless,
 			"does not say which daemon", nil},
+		{"claude-code", "claude-code/managed-settings.json", claude(asks("--socket "+open+"/s"), pins), connect.BindsUnless,
+			"may write in " + open, nil},
+		{"claude-code", "claude-code/managed-settings.json", claude(asks("--url http://127.0.0.1:1"), pins), connect.BindsUnless,
+			"can listen at http://127.0.0.1:1", nil},
+		{"claude-code", "claude-code/managed-settings.json", claude(asks("--url https://daycared.example"), pins), connect.Binds, "", nil},
 		{"claude-code", "claude-code/managed-settings.json", claude(hook("codex", ""), pins), "", "", nil},
 		{"claude-code", "claude-code/managed-settings.json", strings.Replace(claude(hook("claude-code", ""), pins), `"*"`, `"Bash"`, 1),
 			"", "", nil},
