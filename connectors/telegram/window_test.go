@@ -757,3 +757,57 @@ func TestBetweenTheNoticeOfAMutedAgentAndTelegramsAnswer(t *testing.T) {
 		})
 	}
 }
+
+// What is pressed below the question whether to trust an agent, while Telegram has not answered for it, counts if its person may do it then.
+func TestBetweenTheQuestionOfTrustAndTelegramsAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(s *env)
+		toast   string
+		trusts  int
+	}{
+		"nothing": {func(*env) {}, "🤝 what is read", 1},
+		"a lock": {func(s *env) {
+			if _, err := s.Lock(s.t.Context(), operator, "fay", time.Time{}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "belongs to nothing", 0},
+		"no account":    {func(s *env) { s.account("fay", 0); s.Configure(s.settings) }, "belongs to nothing", 0},
+		"another route": {func(s *env) { s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}; s.Configure(s.settings) }, "no agent", 0},
+		"two decide": {func(s *env) {
+			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}}
+			s.Configure(s.settings)
+		}, "several people decide", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t)
+			if _, _, err := s.CreateToken(t.Context(), operator, "coder", "", 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Begin(t.Context(), coder, ofCoder("make")); err != nil {
+				t.Fatal(err)
+			}
+			s.taps("fay", s.card("fay", "make"), "Allow once", "✅")
+			s.until("the card is noted", s.upToDate)
+			answer := s.hold()
+			s.phones["fay"].Writes("/trust coder 30m")
+			m := s.sees("fay", "", func(m telegramtest.Message) bool { return strings.Contains(fmt.Sprint(m.Keyboard), "Yes, trust it") })
+			c.happens(s)
+			s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "⚠️ Yes, trust it for 30m")), c.toast)
+			answer()
+			grants, err := s.Grants(t.Context(), operator, "", 9)
+			if err != nil || len(grants) != c.trusts {
+				t.Errorf("%+v, %v", grants, err)
+			}
+		})
+	}
+}
+
+// coder is an agent with a token.
+var coder = permissions.Token{Name: "coder"}.Caller(permissions.NoUID)
+
+// ofCoder is a call of its.
+func ofCoder(command string) permissions.Request {
+	return permissions.Request{
+		Kind: permissions.KindTool, Hook: "claude-code", Tool: "Bash", Input: []byte(`{"command":"` + command + `"}`), Cwd: "/srv/code", Session: "s1",
+	}
+}

@@ -117,6 +117,38 @@ func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 	}
 }
 
+// A call waits for WhatsApp's word while a question of its agent is open: what answers the question decides nothing about the call, nor the
+// other way round, and a high risk still takes the whole sentence.
+func TestBetweenACardBesideAQuestionAndWhatsAppsAnswer(t *testing.T) {
+	s := newEnv(t)
+	asks := s.ask(permissions.Request{Kind: permissions.KindClarification, Session: "s", Message: "Go on?", Choices: []string{"no", "yes", "run"}})
+	q, _ := s.card("fay", "Go on?")
+	confirm := s.server.HoldAcks()
+	t.Cleanup(confirm)
+	risky := network("late.")
+	risky.Kind, risky.Tool, risky.Input, risky.Tags, risky.Reason = permissions.KindTool, "Bash", []byte(`{"command":"rm -rf /srv"}`), nil, ""
+	risky.Hook, risky.Key, risky.Cwd = "claude-code", "", "/srv/code"
+	call := s.ask(risky)
+	m := s.sees("fay", "rm -rf")
+	for _, text := range []string{"yes", "2", "run", "YES RUN"} {
+		s.phones["fay"].Says(text)
+	}
+	s.phones["fay"].Quotes(m.ID, "yes") // once, for high risk
+	s.acknowledged()
+	s.waits(call)
+	s.waits(asks)
+	s.phones["fay"].Quotes(q.ID, "yes")
+	if r := s.get(asks, permissions.Answered); r.Answer != "option_2" {
+		t.Errorf("the answer is %q", r.Answer)
+	}
+	s.waits(call)
+	s.phones["fay"].Quotes(m.ID, "YES "+codeOn(m)+" RUN")
+	s.get(call, permissions.Approved)
+	confirm()
+	s.becomes("fay", m.ID, "✅ *You allowed this once*")
+	s.until("the cards are noted", s.noted)
+}
+
 // A card follows its person to another account: the one that is no longer theirs cannot answer.
 func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s := newEnv(t)
@@ -210,6 +242,24 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.acknowledged()
 		s.waits(call)
 		confirm()
+		s.phones["sam"].Says("no " + code)
+		s.get(call, permissions.Denied)
+		s.until("the cards are noted", s.noted)
+	})
+	t.Run("a lock", func(t *testing.T) {
+		s := newEnv(t, escalating)
+		call, m, code, confirm := s.late("late.")
+		if _, err := s.Lock(t.Context(), operator, "fay", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		s.sees("sam", "late.")
+		s.phones["fay"].Says("yes " + code)
+		s.phones["fay"].Quotes(m.ID, "yes")
+		s.phones["fay"].Reacts(m.ID, "👍")
+		s.acknowledged()
+		s.waits(call)
+		confirm()
+		s.becomes("fay", m.ID, "You are locked")
 		s.phones["sam"].Says("no " + code)
 		s.get(call, permissions.Denied)
 		s.until("the cards are noted", s.noted)
