@@ -74,7 +74,8 @@ type Store interface {
 
 	// Record appends an entry to the audit that changes no request.
 	Record(ctx context.Context, r permissions.Record) error
-	// Audit lists at most limit entries after seq, of the given chain (empty: this daemon's own), oldest first.
+	// Audit lists at most limit entries after seq, below 0 from so many before the end on, of the given chain (empty: this daemon's
+	// own), oldest first.
 	Audit(ctx context.Context, chain string, after int64, limit int) ([]permissions.Entry, error)
 	// Codes are the codes of those requests that are kept.
 	Codes(ctx context.Context, ids []permissions.ID) (map[permissions.ID]string, error)

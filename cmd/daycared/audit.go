@@ -69,7 +69,11 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	}
 	l := auditList{CLI: c, client: client, headed: c.asJSON, zone: zone, told: told}
 	var last []permissions.Entry // the last matching entries, with --limit
-	err = eachEntry(ctx, client, func(e permissions.Entry) error {
+	from, listed := int64(0), 0
+	if f == (auditFilter{}) && c.listing.limit != unlimited {
+		from = -int64(c.listing.limit)
+	}
+	err = eachEntry(ctx, client, from, func(e permissions.Entry) error {
 		l.head()
 		if e.Hash == (permissions.Digest{}) {
 			l.unread = append(l.unread, fmt.Sprintf("entry %d", e.Seq))
@@ -85,7 +89,10 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 				return err
 			}
 		}
-		if c.listing.limit == unlimited {
+		if c.listing.limit == unlimited || from < 0 {
+			if listed++; listed > c.listing.limit { // it was added meanwhile
+				return nil
+			}
 			return l.list(e)
 		}
 		if last = append(last, e); len(last) == 2*c.listing.limit {
@@ -184,9 +191,9 @@ func dash(text string) string {
 	return text
 }
 
-// eachEntry yields the daemon's chain from its first entry.
-func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.Entry) error) error {
-	return eachPage(func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, after, 0) },
+// eachEntry yields the daemon's chain from its first entry, or from below 0 before its end on.
+func eachEntry(ctx context.Context, client *admin.Client, from int64, take func(permissions.Entry) error) error {
+	return eachPage(func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, cmp.Or(after, from), 0) },
 		func(e permissions.Entry) int64 { return e.Seq }, func(page []permissions.Entry) (err error) {
 			for i := 0; i < len(page) && err == nil; i++ {
 				err = take(page[i])

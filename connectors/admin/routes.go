@@ -203,7 +203,7 @@ func (r *routes) around(ctx context.Context, q permissions.Request) wire.Request
 }
 
 type auditInput struct {
-	After int64 `query:"after" minimum:"0" doc:"the last seq of the page before"`
+	After int64 `query:"after" doc:"the last seq of the page before; below 0: from so many before the end on"`
 	Limit int   `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
 }
 

@@ -122,12 +122,23 @@ const (
 
 const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
 
-// Audit lists at most limit entries after seq of a chain (empty: this daemon's own), oldest first. An unreadable entry has no hash.
+var readSeqFromEnd = `SELECT seq FROM entries WHERE chain = ` + numberOf("$1") + ` ORDER BY seq DESC LIMIT 1 OFFSET 0 + $2`
+
+// Audit lists at most limit entries after seq, below 0 from so many before the end on, of a chain (empty: this daemon's own), oldest
+// first. An unreadable entry has no hash.
 func (s *Store) Audit(ctx context.Context, chain string, after int64, limit int) ([]permissions.Entry, error) {
 	if chain == "" {
 		chain = s.chain
 	}
-	found, err := whole(ctx, s, "", entryFields, readAudit, chain, after, limit)
+	found, err := reading(ctx, s, func(from source) ([]permissions.Entry, error) {
+		if before := -after; before > 0 {
+			after = 0
+			if err := orNone(from.QueryRowContext(ctx, readSeqFromEnd, chain, before).Scan(&after)); err != nil {
+				return nil, err
+			}
+		}
+		return collect(ctx, from, "", entryFields, readAudit, chain, after, limit)
+	})
 	return slices.DeleteFunc(found, func(e permissions.Entry) bool { return e.Seq == 0 }), err // without a seq the reader could not continue
 }
 
@@ -265,14 +276,14 @@ func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 
 const (
 	storedColumns = `SELECT entries.seq, at, type, entries.request, actor, via, detail, hash, entries.mac, prev, `
+	ofPruned      = ` FROM pruned WHERE number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END)`
 	storedFrom    = ` WHERE chain = $1 AND entries.seq >= $2 ORDER BY entries.seq LIMIT 0 + $3`
 )
 
 var (
 	// readEntries reads entries as they are stored, and what they need of their requests: with views it takes three times as long.
-	readEntries = storedColumns + `'' || COALESCE(requests.id, pruned.id, ''), COALESCE(requests.digest, pruned.digest) FROM entries ` +
-		`LEFT JOIN requests ON requests.number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END ` +
-		`LEFT JOIN pruned ON pruned.number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END ` +
+	readEntries = storedColumns + `'' || COALESCE(requests.id, (SELECT id` + ofPruned + `, ''), COALESCE(requests.digest, (SELECT digest` +
+		ofPruned + `) FROM entries LEFT JOIN requests ON requests.number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END` +
 		strings.Replace(storedFrom, "$1", numberOf("$1"), 1)
 
 	// readLongEntries is readEntries in a store from before entries were short, and readOldEntries in one from before they were keyed.
@@ -300,7 +311,7 @@ func (e *storedEntry) fields() []any {
 }
 
 // whole completes e as the view audit has it, after the entry before it. It returns its detail as a list, and makes no map of a silent one.
-func (e *storedEntry) whole(types map[int64]permissions.Type, before permissions.Entry, known details) ([]string, error) {
+func (e *storedEntry) whole(types map[int64]permissions.Type, before *permissions.Entry, known details) ([]string, error) {
 	e.Chain = before.Chain
 	switch kind := e.kind.(type) {
 	case int64:

@@ -26,15 +26,17 @@ const beforeKey = "the seals of its rows and entries: it is from before the audi
 
 // comparison compares the rows with the audit. It keeps a few numbers per entry, so that memory stays small for a long audit.
 type comparison struct {
-	own   identity
-	keys  []*sealer
-	seals *sealer   // of keys, the one that the rows are sealed with; nil: unknown
-	since time.Time // older entries were deleted; zero: none
-	seed  maphash.Seed
-	told  map[uint64]said        // what the entries say of a request, by hash of its id
-	votes map[uint64]struct{}    // hashes of the votes that settled nothing
-	heard int                    // number of entries
-	gates map[uint64]latestEntry // last entry of each row, by hash of table and key
+	own      identity
+	keys     []*sealer
+	numbered bool      // the store has numbers of requests that were pruned
+	seals    *sealer   // of keys, the one that the rows are sealed with; nil: unknown
+	since    time.Time // older entries were deleted; zero: none
+	seed     maphash.Seed
+	told     map[uint64]*said       // what the entries say of a request that they name by its id, by hash of that
+	pages    map[int64]*saidPage    // and by its number, without its last bits
+	votes    map[uint64]struct{}    // hashes of the votes that settled nothing
+	heard    int                    // number of entries
+	gates    map[uint64]latestEntry // last entry of each row, by hash of table and key
 
 	restored permissions.Entry        // newest StoreRestored
 	keeps    bool                     // keep the newest entry of every row
@@ -74,7 +76,7 @@ var gateTables = []gateTable{
 }
 
 func newComparison() *comparison {
-	return &comparison{told: map[uint64]said{}, votes: map[uint64]struct{}{}, seed: maphash.MakeSeed(),
+	return &comparison{told: map[uint64]*said{}, pages: map[int64]*saidPage{}, votes: map[uint64]struct{}{}, seed: maphash.MakeSeed(),
 		gates: map[uint64]latestEntry{}, sessions: map[permissions.ID]int64{}}
 }
 
@@ -95,6 +97,28 @@ type said struct {
 	is      uint8  // bits
 }
 
+// saidPage has what is said of requests whose numbers follow each other.
+type saidPage [1 << saidBits]said
+
+const saidBits = 8
+
+// said is what the entries say of a request so far, by its number, or where they name it by its id by that.
+func (c *comparison) said(number int64, id string) *said {
+	if number > 0 {
+		page := c.pages[number>>saidBits]
+		if page == nil {
+			page = &saidPage{}
+			c.pages[number>>saidBits] = page
+		}
+		return &page[number&(1<<saidBits-1)]
+	}
+	key := c.sum(id)
+	if c.told[key] == nil {
+		c.told[key] = &said{}
+	}
+	return c.told[key]
+}
+
 const (
 	isCreated uint8 = 1 << iota
 	isSettled
@@ -106,14 +130,14 @@ const (
 // part is a hash of the seed, which nobody can know beforehand.
 func (c *comparison) part(words ...string) uint32 { return uint32(c.sum(words...)) }
 
-// addEntry adds an entry. It returns an error if a request is settled, used or revoked a second time.
-func (c *comparison) addEntry(e permissions.Entry) (err error) {
+// addEntry adds an entry, with the number of its request where it says that. It returns an error if a request is settled, used or
+// revoked a second time.
+func (c *comparison) addEntry(e *permissions.Entry, number int64) (err error) {
 	c.heard++
 	c.addRowEntry(e)
 	id := string(e.Request)
 	say := func(is, once uint8) {
-		key := c.sum(id)
-		of := c.told[key]
+		of := c.said(number, id)
 		if of.is&once != 0 {
 			err = fmt.Errorf("request %s was settled, used or taken back a second time, in entry %d of chain %s: "+
 				"its row was put back to how it was earlier", id, e.Seq, e.Chain)
@@ -126,7 +150,6 @@ func (c *comparison) addEntry(e permissions.Entry) (err error) {
 			of.settled = c.part(e.Detail["state"], e.Detail["answer"], e.Via, at)
 			of.voted = c.part(e.Actor, e.Via, at)
 		}
-		c.told[key] = of
 	}
 	switch e.Type {
 	case permissions.SessionStatus, permissions.SessionEnded, permissions.ToolStarted, permissions.ToolFinished:
@@ -142,7 +165,7 @@ func (c *comparison) addEntry(e permissions.Entry) (err error) {
 	case permissions.RequestVoided:
 		say(isVoided, isUsed|isVoided)
 	case permissions.StoreRestored: // a stop of the replaced store persists
-		c.restored = e
+		c.restored = *e
 		delete(c.gates, c.row("meta"))
 	case permissions.RowsPruned:
 		if before, err := time.Parse(time.RFC3339Nano, e.Detail[prunedBefore]); err == nil {
@@ -153,7 +176,7 @@ func (c *comparison) addEntry(e permissions.Entry) (err error) {
 }
 
 // addRowEntry adds an entry about a row that opens or shuts something.
-func (c *comparison) addRowEntry(e permissions.Entry) {
+func (c *comparison) addRowEntry(e *permissions.Entry) {
 	for i, of := range gateTables {
 		closes := slices.Contains(of.closes, e.Type)
 		if !closes && !slices.Contains(of.opens, e.Type) {
@@ -166,7 +189,7 @@ func (c *comparison) addRowEntry(e permissions.Entry) {
 		said := latestEntry{table: of.table, closed: closes, seq: e.Seq, at: micros(e.At)}
 		row := c.row(of.table, key...)
 		if i > 0 || c.keeps { // there are few of them
-			kept := e
+			kept := *e
 			said.entry = &kept
 		}
 		if before := c.gates[row].entry; before != nil && e.Type == permissions.TokenReinstated {
@@ -202,7 +225,7 @@ func (c *comparison) noteKeys(v *Verified) {
 const readWaiting = `SELECT ` + backupColumns + ` FROM requests WHERE number BETWEEN $1 AND $2 AND state = 'pending' ORDER BY number`
 
 // sameWords returns an error if the words of one of some requests that follow each other and wait are not those that it was asked in.
-func sameWords(ctx context.Context, from source, rows []sealedRow[permissions.Request]) error {
+func sameWords(ctx context.Context, from source, rows []shapedRow) error {
 	pending := false
 	for i := range rows {
 		pending = pending || rows[i].row.State == permissions.Pending
@@ -220,7 +243,7 @@ func sameWords(ctx context.Context, from source, rows []sealedRow[permissions.Re
 }
 
 // sealedRequests checks the seals of requests and compares them, and the votes on them, with their entries.
-func (c *comparison) sealedRequests(rows []sealedRow[permissions.Request]) error {
+func (c *comparison) sealedRequests(rows []shapedRow) error {
 	for i := range rows {
 		r := &rows[i]
 		if c.seals != nil && !c.seals.holds(r.mac, "requests", sealedBy(c.own.seals, &r.row)...) {
@@ -267,12 +290,12 @@ func readUses(ctx context.Context, from source) error {
 
 const (
 	// missingRequests finds requests that the entries after a seq name and that are missing, except those that may have
-	// been pruned.
-	missingRequests = `SELECT request, type FROM audit WHERE chain = $1 AND seq > $2 AND at >= $3 ` +
+	// been pruned, with their numbers where these are known.
+	missingRequests = `SELECT request, type, 0 FROM audit WHERE chain = $1 AND seq > $2 AND at >= $3 ` +
 		`AND type IN ('REQUEST_CREATED', 'REQUEST_SETTLED') AND NOT EXISTS (SELECT 1 FROM requests WHERE id = audit.request)`
 
 	// missingUse finds a request whose use of an open grant is missing.
-	missingUse = `SELECT requests.id, 'USE' FROM requests JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held ` +
+	missingUse = `SELECT requests.id, 'USE', 0 FROM requests JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held ` +
 		`JOIN grants ON grants.id = held.value WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' ` +
 		`AND (decided_via = 'grant' OR used_at > 0) ` +
 		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number) LIMIT 1`
@@ -309,24 +332,42 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	if said.Since == nil {
 		return nil
 	}
-	fields := func(e *permissions.Record) []any { return []any{&e.Request, &e.Type} }
-	var gone []permissions.Record
-	for _, of := range c.told {
-		if of.is&isHere == 0 { // which may have been pruned
-			gone, err = collect(ctx, from, "a request", fields, missingRequests, c.own.chain, *said.Since, c.pruned)
-			break
+	fields := func(e *permissions.Entry) []any { return []any{&e.Request, &e.Type, &e.Seq} }
+	var gone []permissions.Entry
+	if c.lacksRequests() {
+		text := missingRequests
+		if c.numbered {
+			text = strings.Replace(text, "0", "COALESCE((SELECT number FROM pruned WHERE id = request), 0)", 1)
 		}
-	}
-	if err != nil {
-		return err
+		if gone, err = collect(ctx, from, "a request", fields, text, c.own.chain, *said.Since, c.pruned); err != nil {
+			return err
+		}
 	}
 	used, err := collect(ctx, from, "a request", fields, missingUse)
 	for _, e := range append(gone, used...) {
-		if e.Type != permissions.RequestCreated || c.told[c.sum(string(e.Request))].is&isSettled == 0 { // else possibly pruned
+		if e.Type != permissions.RequestCreated || c.said(e.Seq, string(e.Request)).is&isSettled == 0 { // else possibly pruned
 			return fmt.Errorf("request %s, or that it used a grant, is missing, and no entry says why", e.Request)
 		}
 	}
 	return err
+}
+
+// lacksRequests reports whether the entries speak of a request that is not here, perhaps because it was pruned.
+func (c *comparison) lacksRequests() bool {
+	lacks := func(of *said) bool { return of.is != 0 && of.is&isHere == 0 }
+	for _, page := range c.pages {
+		for i := range page {
+			if lacks(&page[i]) {
+				return true
+			}
+		}
+	}
+	for _, of := range c.told {
+		if lacks(of) {
+			return true
+		}
+	}
+	return false
 }
 
 // differs is the error for a row that contradicts its entries.
@@ -337,13 +378,32 @@ func (c *comparison) differs(what string) error {
 	return fmt.Errorf("%s is not what the audit says of it", what)
 }
 
+// saidOf is what the entries say of a request, by its number and its id, and notes that it is here.
+func (c *comparison) saidOf(r *permissions.Request) (of said, err error) {
+	both := []*said{c.told[c.sum(string(r.ID))]}
+	if page := c.pages[r.Number>>saidBits]; page != nil && r.Number > 0 {
+		both = append(both, c.said(r.Number, ""))
+	}
+	for _, some := range both {
+		if some == nil {
+			continue
+		}
+		const ended = isUsed | isVoided
+		if some.is&of.is&isSettled != 0 || some.is&ended != 0 && of.is&ended != 0 {
+			return of, c.differs("request " + string(r.ID))
+		}
+		some.is |= isHere
+		of = said{of.created | some.created, of.settled | some.settled, of.voted | some.voted, of.is | some.is}
+	}
+	return of, nil
+}
+
 // request compares a request, and the votes on it, with its entries.
 func (c *comparison) request(r *permissions.Request) error {
-	key := c.sum(string(r.ID))
-	name, of := "request "+string(r.ID), c.told[key]
-	if of.is != 0 {
-		of.is |= isHere
-		c.told[key] = of
+	name := "request " + string(r.ID)
+	of, err := c.saidOf(r)
+	if err != nil {
+		return err
 	}
 	if !c.says(of, isCreated, of.created, c.part(microsText(r.CreatedAt)), r.CreatedAt) {
 		return c.differs(name)

@@ -34,15 +34,16 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 	}
 	fields := func(r *sealedRow[permissions.Entry]) []any { return append(entryFields(&r.row), &r.mac) }
 	found, err := collect(ctx, t, "", fields, readGates)
-	for _, r := range found {
+	for i := range found {
+		r := &found[i]
 		if r.row.Chain != s.chain || r.row.Hash != r.row.ComputeHash() {
 			continue
 		}
 		if s.from != nil && hmac.Equal(r.mac, s.from.entry(r.row.Hash)) {
-			_ = c.addEntry(r.row) // a second use is reported by verify
+			_ = c.addEntry(&r.row, 0) // a second use is reported by verify
 		}
 		if all != nil {
-			_ = all.addEntry(r.row)
+			_ = all.addEntry(&r.row, 0)
 		}
 	}
 	return c, all, err

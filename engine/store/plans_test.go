@@ -48,6 +48,7 @@ func TestPlans(t *testing.T) {
 		{"meetAll, denied", findDuplicatesSQL + "0", "INDEX requests_denied (caller=? AND action=? AND decided_at>? AND decided_at<?)"},
 		{"readVotesOf", readVotesOf, "PRIMARY KEY (request=?)"},
 		{"readVotesBetween", readVotesBetween, "PRIMARY KEY (request=?)"},
+		{"readSeqFromEnd", readSeqFromEnd, "PRIMARY KEY (chain=?"},
 		{"readNumbers", readNumbers, "(id=?)"},
 		{"readShapes", readShapes, "rowid>?"},
 		{"readGrants", readGrants, "grants_live"},

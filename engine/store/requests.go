@@ -583,22 +583,34 @@ func (p *sealedPages) ownFields(r *shapedRow) []any {
 }
 
 // read reads a page: a request whose shape is new, or that is not readable, by all of its columns.
-func (p *sealedPages) read(ctx context.Context, from source) ([]sealedRow[permissions.Request], error) {
-	rows, err := collect(ctx, from, "", p.ownFields, p.quick, p.from, sealedPage)
+func (p *sealedPages) read(ctx context.Context, from source) ([]shapedRow, error) {
+	page := make([]shapedRow, 0, sealedPage)
+	var item shapedRow
+	into := exactFields(p.ownFields(&item))
+	err := eachRow(ctx, from, func(scan func(into ...any) error) error {
+		item = shapedRow{}
+		_ = scan(into...) // its seal comes last
+		page = append(page, item)
+		return nil
+	}, p.quick, p.from, sealedPage)
 	if err != nil { // bytes instead of a text have no shape
-		return collect(ctx, from, "", p.fields, p.text, p.from, sealedPage)
+		rows, err := collect(ctx, from, "", p.fields, p.text, p.from, sealedPage)
+		page = page[:0]
+		for _, r := range rows {
+			page = append(page, shapedRow{sealedRow: r})
+		}
+		return page, err
 	}
-	page := make([]sealedRow[permissions.Request], len(rows))
-	for i := range rows {
-		r := &rows[i]
-		if page[i] = r.sealedRow; r.known && len(r.mac) > 0 {
+	for i := range page {
+		r := &page[i]
+		if r.known && len(r.mac) > 0 {
 			continue
 		}
 		one, err := collect(ctx, from, "", p.fields, p.text, r.row.Number, 1)
 		if err != nil || len(one) == 0 {
 			return nil, errors.Join(err, ctx.Err())
 		}
-		if page[i] = one[0]; len(one[0].mac) > 0 {
+		if r.sealedRow = one[0]; len(r.mac) > 0 {
 			if len(p.shapes) == maxShapes {
 				clear(p.shapes)
 			}
@@ -609,7 +621,7 @@ func (p *sealedPages) read(ctx context.Context, from source) ([]sealedRow[permis
 }
 
 // next is the next page, with the votes; empty after the last one.
-func (p *sealedPages) next(ctx context.Context, from source) ([]sealedRow[permissions.Request], error) {
+func (p *sealedPages) next(ctx context.Context, from source) ([]shapedRow, error) {
 	if p.over {
 		return nil, nil
 	}
@@ -638,7 +650,7 @@ func (p *sealedPages) next(ctx context.Context, from source) ([]sealedRow[permis
 func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
 	pages, err := newSealedPages(ctx, from)
 	for err == nil {
-		var page []sealedRow[permissions.Request]
+		var page []shapedRow
 		if page, err = pages.next(ctx, from); len(page) == 0 {
 			break
 		}

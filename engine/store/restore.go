@@ -317,7 +317,7 @@ func carrySaid(ctx context.Context, db *sql.DB, chain string, said []permissions
 	last := newComparison()
 	var gone []permissions.Record
 	for _, e := range said {
-		last.addRowEntry(e)
+		last.addRowEntry(&e)
 		switch e.Type {
 		case permissions.GrantRevoked, permissions.GrantEnded:
 			do(`UPDATE grants SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`, micros(e.At), e.Detail["grant"])

@@ -207,11 +207,11 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) {
 	found, err := collect(ctx, t, "", entryFields, readGateEntries, s.chain)
 	for _, e := range found {
 		if e.Hash == e.ComputeHash() {
-			c.addRowEntry(e)
+			c.addRowEntry(&e)
 		}
 	}
 	for _, r := range said.Gone {
-		c.addRowEntry(permissions.Entry{Record: r})
+		c.addRowEntry(&permissions.Entry{Record: r})
 	}
 	t.fail(err)
 	dropOpen(ctx, t, c, grantGate)

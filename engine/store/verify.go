@@ -176,7 +176,7 @@ func (c *verification) readNames(ctx context.Context, from source) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	c.entries, c.types = readEntries, map[int64]permissions.Type{}
+	c.entries, c.numbered, c.types = readEntries, true, map[int64]permissions.Type{}
 	fields := func(t *numberedType) []any { return []any{&t.number, &t.name} }
 	all, err := collect(ctx, from, "the types of entries", fields, readTypes)
 	for _, t := range all {
@@ -247,7 +247,7 @@ func (c *verification) step(ctx context.Context, from source, v *Verified) (more
 		}
 	}
 	more = true
-	read := func(give func([]sealedRow[permissions.Request]) error) error {
+	read := func(give func([]shapedRow) error) error {
 		for pages := 0; more && pages < verifyPages; pages++ {
 			page, err := c.rows.next(ctx, from)
 			more = len(page) > 0
@@ -260,7 +260,7 @@ func (c *verification) step(ctx context.Context, from source, v *Verified) (more
 		}
 		return nil
 	}
-	if err := readAhead(read, func(rows []sealedRow[permissions.Request]) error {
+	if err := readAhead(read, func(rows []shapedRow) error {
 		c.done += int64(len(rows))
 		return c.sealedRequests(rows)
 	}); err != nil || more {
@@ -296,23 +296,25 @@ func (c *verification) readAudit(ctx context.Context, from source, v *Verified) 
 		return nil
 	})
 	if n > 0 && err == nil {
-		v.Chains[len(v.Chains)-1].Detail = mapOf(c.detail)
+		head := &v.Chains[len(v.Chains)-1]
+		head.Entry, head.Unkeyed = c.at.last, c.at.unkeyed
+		head.Detail = mapOf(c.detail)
 	}
 	return n, err
 }
 
 // take verifies the next entry.
 func (c *verification) take(s *storedEntry, v *Verified) error {
-	before := c.at.last
+	before := &c.at.last
 	before.Chain = c.chains[0]
 	err := s.failed
 	if err == nil {
 		c.detail, err = s.whole(c.types, before, c.details)
 	}
 	if err != nil {
-		return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", c.at.last.Seq, c.at.last.Chain), err)
+		return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", before.Seq, before.Chain), err)
 	}
-	e := s.Entry
+	e := &s.Entry
 	if !c.current {
 		c.current, c.at = true, begin(e)
 		v.Chains = append(v.Chains, permissions.Head{First: e.Seq})
@@ -320,15 +322,14 @@ func (c *verification) take(s *storedEntry, v *Verified) error {
 	if err := errors.Join(c.at.add(e, c.detail), c.at.keyed(c.keys, e, s.mac)); err != nil {
 		return err
 	}
-	head := &v.Chains[len(v.Chains)-1]
-	head.Entry, head.Unkeyed = e, c.at.unkeyed
-	head.Entries++
+	v.Chains[len(v.Chains)-1].Entries++
 	c.seq = e.Seq + 1
 	if e.Chain != c.own.chain {
 		return nil
 	}
 	c.done++
-	return c.addEntry(e)
+	number, _ := s.of.(int64)
+	return c.addEntry(e, number)
 }
 
 // errStopped ends what reads ahead after an error.
@@ -377,7 +378,7 @@ type checkpoint struct {
 
 // keyed checks the seal of the next entry. Once entries are keyed, all later ones are; an entry sealed with another key
 // introduces that key and seals the audit before it.
-func (c *checkpoint) keyed(keys []*sealer, e permissions.Entry, mac []byte) error {
+func (c *checkpoint) keyed(keys []*sealer, e *permissions.Entry, mac []byte) error {
 	introduced := e.Detail[keyID]
 	switch known := func(name string) int {
 		return slices.IndexFunc(keys, func(k *sealer) bool { return k.id == name })
@@ -410,7 +411,7 @@ func (c *checkpoint) keyed(keys []*sealer, e permissions.Entry, mac []byte) erro
 }
 
 // begin returns the checkpoint of a chain whose first kept entry is e.
-func begin(e permissions.Entry) checkpoint {
+func begin(e *permissions.Entry) checkpoint {
 	before := e.Seq - 1
 	if from, restored := gapBefore(e); restored {
 		before = from
@@ -422,12 +423,12 @@ func begin(e permissions.Entry) checkpoint {
 	return checkpoint{last: permissions.Entry{Chain: e.Chain, Seq: gone.seq, Hash: gone.hash}, gone: gone, since: e.At}
 }
 
-func (c *checkpoint) add(e permissions.Entry, detail []string) error {
+func (c *checkpoint) add(e *permissions.Entry, detail []string) error {
 	c.room = e.AppendHashed(c.room[:0], detail)
-	if err := follows(c.last, e, e.Hash != sha256.Sum256(c.room)); err != nil {
+	if err := follows(&c.last, e, e.Hash != sha256.Sum256(c.room)); err != nil {
 		return err
 	}
-	c.last = e
+	c.last = *e
 	if e.Type == permissions.AuditPruned && e.Detail[upTo] == strconv.FormatInt(c.gone.seq, 10) &&
 		e.Detail[upToHash] == c.gone.hash.String() {
 		c.signed = true
@@ -454,7 +455,7 @@ func (c *checkpoint) close(all *comparison, v *Verified) error {
 }
 
 // gapBefore returns the seq of the entry before e if e begins the life of a restored store: between them is a gap.
-func gapBefore(e permissions.Entry) (from int64, restored bool) {
+func gapBefore(e *permissions.Entry) (from int64, restored bool) {
 	if e.Type != permissions.StoreRestored {
 		return 0, false
 	}
@@ -463,7 +464,7 @@ func gapBefore(e permissions.Entry) (from int64, restored bool) {
 }
 
 // follows checks that e continues last.
-func follows(last, e permissions.Entry, changed bool) error {
+func follows(last, e *permissions.Entry, changed bool) error {
 	from, restored := gapBefore(e)
 	switch {
 	case e.Seq != last.Seq+1 && (!restored || from != last.Seq):

@@ -57,6 +57,14 @@ func testAudit(t *testing.T, b Backend) {
 		t.Fatal(err)
 	}
 	same(t, "a page", page, all[2:5])
+	if page, err = s.Audit(t.Context(), "", -2, 9); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the newest", page, all[len(all)-2:])
+	if page, err = s.Audit(t.Context(), "", -1000, 9); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "as many as there are", page, all)
 	if none, err := s.Audit(t.Context(), "another", 0, 3); err != nil || len(none) != 0 {
 		t.Errorf("another chain: %v, %v", none, err)
 	}
