@@ -19,6 +19,7 @@ import (
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -132,7 +133,7 @@ func (s *env) path() string { return filepath.Join(s.dir, "store.db") }
 
 func (s *env) open() {
 	s.t.Helper()
-	rows, err := store.Open(s.t.Context(), store.Options{Path: s.path(), Now: s.now, Log: quiet(), Busy: 200 * time.Millisecond})
+	rows, err := wiretest.OpenStore(s.t.Context(), store.Options{Path: s.path(), Now: s.now, Log: quiet(), Busy: 200 * time.Millisecond})
 	if err != nil {
 		s.t.Fatal(err)
 	}

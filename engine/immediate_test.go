@@ -16,6 +16,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -88,7 +89,7 @@ type benchEnv struct {
 
 func newBenchEnv(t testing.TB) *benchEnv {
 	t.Helper()
-	rows, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "store.db"), Now: time.Now, Log: quiet()})
+	rows, err := wiretest.OpenStore(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "store.db"), Now: time.Now, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}

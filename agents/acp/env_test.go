@@ -25,6 +25,7 @@ import (
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -204,7 +205,7 @@ func (s *env) place(name string, more ...permissions.Tag) tools.Workspace {
 func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
+	rows, err := wiretest.OpenStore(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func newEnv(t testing.TB, change func(*mcp.Options)) *env {
 func newEnvOn(t testing.TB, change func(*mcp.Options), channel connectors.Connector) *env {
 	t.Helper()
 	s := &env{t: t}
-	rows, err := store.Open(t.Context(), store.Options{
+	rows, err := wiretest.OpenStore(t.Context(), store.Options{
 		Path: filepath.Join(t.TempDir(), "store.db"), Now: s.now, Log: wiretest.Quiet,
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/engine/store/storetest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -159,7 +160,7 @@ func TestAnotherCallInAnApprovedStepIsNotRun(t *testing.T) {
 // commit changes the run of helper's session in the closed store, with a valid seal.
 func (s *env) commit(change func(*runtime.Run)) {
 	s.t.Helper()
-	rows, err := store.Open(s.t.Context(), store.Options{Path: s.path(), Now: s.now, Log: slog.New(slog.DiscardHandler)})
+	rows, err := wiretest.OpenStore(s.t.Context(), store.Options{Path: s.path(), Now: s.now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

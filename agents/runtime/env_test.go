@@ -23,6 +23,7 @@ import (
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -174,7 +175,7 @@ func (s *env) advance(d time.Duration) {
 func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
-	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
+	rows, err := wiretest.OpenStore(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -128,7 +129,7 @@ func (s *env) enrol(name string, id int64) *telegramtest.Person {
 func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(s.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	rows, err := store.Open(s.t.Context(), store.Options{
+	rows, err := wiretest.OpenStore(s.t.Context(), store.Options{
 		Path: filepath.Join(s.dir, "store.db"), Now: s.server.Now, Log: log,
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -108,7 +109,7 @@ func (s *env) link() {
 func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(s.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.server.Now, Log: log})
+	rows, err := wiretest.OpenStore(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.server.Now, Log: log})
 	if err != nil {
 		s.t.Fatal(err)
 	}

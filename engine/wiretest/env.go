@@ -82,7 +82,7 @@ func NewIdleEnv(t testing.TB, more ...connectors.Connector) *Env {
 // OpenEnv is NewIdleEnv for what is no test: its store is in that folder, and the caller closes it.
 func OpenEnv(folder string, more ...connectors.Connector) (*Env, error) {
 	path := filepath.Join(folder, "store.db")
-	rows, err := store.Open(context.Background(), store.Options{Path: path, Now: time.Now, Log: Quiet})
+	rows, err := OpenStore(context.Background(), store.Options{Path: path, Now: time.Now, Log: Quiet})
 	if err != nil {
 		return nil, err
 	}
