@@ -105,7 +105,7 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 		quoted = m.Card // no longer pending, which the reply says
 	}
 	if quoted == "" && m.ReplyTo != "" && r.Lists != nil && !m.Reaction {
-		if did, is, err := r.list(ctx, m); is || err != nil {
+		if did, is, err := r.list(ctx, m, len(open)); is || err != nil {
 			return did, err
 		}
 	}
@@ -141,13 +141,17 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 }
 
 // list handles a reply to a list: a number opens its request, an answer to all of it has the number of requests that its author has
-// seen. Other replies are no answers to a list, but may name a code.
-func (r *Reader) list(ctx context.Context, m Message) (did Did, is bool, err error) {
+// seen. Other replies are no answers to a list, but may name a code. While requests wait, an answer to all of an unknown message is one to
+// a list that the channel has not confirmed yet, or that was sent again.
+func (r *Reader) list(ctx context.Context, m Message, waiting int) (did Did, is bool, err error) {
 	all, n, shaped := reply.ToList(m.Text)
 	if !shaped {
 		return did, false, nil
 	}
 	b, err := r.Lists.Burst(ctx, m.From, m.ReplyTo)
+	if err == nil && len(b.Items) == 0 && all != "" && n > 0 && waiting > 0 {
+		return Did{Say: []string{card.Visible(permissions.ListChanged().Say(m.Who.Language))}}, true, nil
+	}
 	if err != nil || len(b.Items) == 0 {
 		return did, false, err
 	}

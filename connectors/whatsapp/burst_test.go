@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -88,4 +89,53 @@ func TestAListIsAnsweredInWords(t *testing.T) {
 	s.becomes("fay", list.ID, "✅")
 	fay.Quotes(list.ID, "deny all 3")
 	s.get(calls[1], permissions.Denied)
+}
+
+// What answers a list that WhatsApp has not confirmed is to be repeated, and decides nothing for a person who is locked meanwhile.
+func TestBetweenAListAndWhatsAppsAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(s *env)
+		says    string // empty: nothing
+		state   permissions.State
+	}{
+		"nothing": {func(*env) {}, "only just sent", permissions.Approved},
+		"a lock": {func(s *env) {
+			if _, err := s.Lock(s.t.Context(), operator, "fay", time.Time{}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "", permissions.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, func(s *env) {
+				s.settings.Limits.MaxCards = 2
+				s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+			})
+			for _, name := range []string{"first.", "second."} {
+				s.ask(network(name))
+				s.card("fay", name)
+			}
+			confirm := s.server.HoldAcks()
+			t.Cleanup(confirm)
+			call := s.ask(network("third."))
+			list := s.sees("fay", "*deny all 1*")
+			s.server.Advance(2 * time.Second)
+			c.happens(s)
+			again := s.phones["fay"].Quotes(list.ID, "allow all 1")
+			s.acknowledged()
+			s.waits(call)
+			if c.says != "" {
+				s.answers("fay", again, c.says)
+			}
+			confirm()
+			s.until("the list is noted", s.noted)
+			s.server.Advance(2 * time.Second)
+			s.phones["fay"].Quotes(list.ID, "allow all 1")
+			s.acknowledged()
+			if c.state == permissions.Pending {
+				s.waits(call)
+			} else {
+				s.get(call, c.state)
+			}
+		})
+	}
 }
