@@ -237,3 +237,57 @@ func TestARuleIsGivenFromAnApproval(t *testing.T) {
 		t.Errorf("%q in %q", allow, in)
 	}
 }
+
+func TestWhoGaveAGrant(t *testing.T) {
+	for name, c := range map[string]struct {
+		grant Grant
+		want  []string
+	}{
+		"one":                   {Grant{By: "fay"}, []string{"fay"}},
+		"several":               {Grant{By: "fay", Several: []string{"fay", "sam"}}, []string{"fay", "sam"}},
+		"a rule, by one":        {Grant{By: "fay", Several: []string{"kim"}, Rule: NewGrantedRule([]string{"go test"}, "", "")}, []string{"fay"}},
+		"a rule, by several":    {Grant{By: "fay", Rule: `{"allow":["go test"],"by":["fay","sam"]}`}, []string{"fay", "sam"}},
+		"a rule, not readable":  {Grant{By: "fay", Rule: "{"}, []string{"fay"}},
+		"several, of no grants": {Grant{By: "fay", Several: []string{}}, []string{"fay"}},
+	} {
+		if got := c.grant.Givers(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: given by %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A grant counts for those who allowed every call that it may come from, each account once.
+func TestWhoGaveToAGrant(t *testing.T) {
+	allow := Allow(Session)
+	vote := func(by, account string, call int, a Answer) Vote {
+		return Vote{By: by, Account: account, Call: call, Answer: a}
+	}
+	calls := []Call{{N: 1, Tool: "Bash", Answer: allow}, {N: 2, Tool: "Bash", Answer: allow}, {N: 3, Tool: "Edit", Answer: Deny}}
+	for name, c := range map[string]struct {
+		request Request
+		tool    string
+		want    []string
+	}{
+		"no call": {Request{Votes: []Vote{vote("fay", "1", 0, allow), vote("sam", "2", 0, allow)}}, "Bash", []string{"fay", "sam"}},
+		"no vote": {Request{}, "Bash", nil},
+		"a denial": {
+			Request{Votes: []Vote{vote("fay", "1", 0, allow), vote("sam", "2", 0, Deny)}}, "Bash", []string{"fay"},
+		},
+		"one account": {Request{Votes: []Vote{vote("fay", "1", 0, allow), vote("sam", "1", 0, allow)}}, "Bash", []string{"fay"}},
+		"accounts that are not known": {
+			Request{Votes: []Vote{vote("fay", "", 0, allow), vote("sam", "", 0, allow)}}, "Bash", []string{"fay", "sam"},
+		},
+		"each call of the tool": {Request{Calls: calls, Votes: []Vote{
+			vote("fay", "1", 1, allow), vote("fay", "1", 2, allow), vote("sam", "2", 1, allow),
+		}}, "Bash", []string{"fay"}},
+		"of every tool, those that were allowed": {Request{Calls: calls, Votes: []Vote{
+			vote("fay", "1", 1, allow), vote("fay", "1", 2, allow), vote("sam", "2", 1, allow), vote("sam", "2", 3, allow),
+		}}, AllTools, []string{"fay"}},
+		"no call of the tool was allowed": {Request{Calls: calls, Votes: []Vote{vote("fay", "1", 3, allow)}}, "Edit", nil},
+	} {
+		c.request.Asked = []string{"fay", "sam"}
+		if got := c.request.GaveTo(Grant{Tool: c.tool}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: given by %q, want %q", name, got, c.want)
+		}
+	}
+}

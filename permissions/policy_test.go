@@ -500,3 +500,26 @@ func TestAnAutoEntryIsFoundByItsName(t *testing.T) {
 		t.Errorf("what a hook leaves to its agent: %+v", v)
 	}
 }
+
+// Rules see no grant of a rule of people who may not decide the call, and every other grant.
+func TestRulesSeeNoGrantThatDoesNotStand(t *testing.T) {
+	live := []Grant{
+		held("stands", func(g *Grant) { g.Rule = NewGrantedRule([]string{"go test"}, "", "") }),
+		held("does not stand", func(g *Grant) { g.Rule = NewGrantedRule([]string{"go vet"}, "", "") }),
+		held("no rule", func(g *Grant) { g.Tool = "Bash" }),
+	}
+	var seen []ID
+	p := Policy{
+		Stands: func(g Grant, _ Request) bool { return g.ID == "stands" },
+		Rules: func(_ Request, _ Call, live []Grant, _ time.Time) Ruling {
+			for _, g := range live {
+				seen = append(seen, g.ID)
+			}
+			return Ruling{}
+		},
+	}
+	p.ruling(Request{}, Call{}, live, noon)
+	if want := []ID{"stands", "no rule"}; !slices.Equal(seen, want) {
+		t.Errorf("rules see %q, want %q", seen, want)
+	}
+}
