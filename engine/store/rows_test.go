@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -161,5 +162,43 @@ func TestAPanicWhileWritesGoApart(t *testing.T) {
 	)
 	if errs[0] == nil || errs[1] == nil || !errors.Is(errs[2], errWriteAborted) {
 		t.Errorf("%v", errs)
+	}
+}
+
+// TestARequestIsReadByItsShapeAsByItsColumns: beside others of its shape, whatever one of its columns holds.
+func TestARequestIsReadByItsShapeAsByItsColumns(t *testing.T) {
+	s := newStore(t)
+	for range 3 {
+		r := insert(t, s)
+		if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := newSealedPages(t.Context(), s.readers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.read(t.Context(), s.readers); err != nil || len(p.shapes) != 1 {
+		t.Fatal(err, len(p.shapes))
+	}
+	columns, _, _ := strings.Cut(strings.TrimPrefix(readSealed, "SELECT "), ", CASE WHEN")
+	for column := range strings.SplitSeq(columns+", reason, mac", ", ") {
+		for _, value := range []string{column + " || 'x'", "CAST(" + column + " AS BLOB)", "1.5", "'[]'"} {
+			tx, err := s.writer.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, refused := tx.Exec(`UPDATE requests SET ` + column + ` = ` + value + ` WHERE number = 2`)
+			want, err := collect(t.Context(), tx, "", p.fields, p.text, p.from, sealedPage)
+			got, failed := p.read(t.Context(), tx)
+			if err = errors.Join(err, failed, tx.Rollback()); err != nil || len(got) != len(want) {
+				t.Fatal(err, len(got), len(want))
+			}
+			for i := range got {
+				if refused == nil && !reflect.DeepEqual(got[i].sealedRow, want[i]) {
+					t.Errorf("%s = %s: request %d is read as %+v, not as %+v", column, value, i, got[i].sealedRow, want[i])
+				}
+			}
+		}
 	}
 }
