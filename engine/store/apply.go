@@ -128,7 +128,9 @@ const releaseKey = `UPDATE requests SET key_live = FALSE WHERE number = $1`
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 	args := append(changingFields(&c.After), dueAt(c.After), s.seals.request(&c.After),
 		c.Before.Number, c.Before.Revision, c.Before.ID)
-	t.change(ctx, updateRequest, args...)
+	if t.change(ctx, updateRequest, args...); t.err == nil {
+		t.rows.keep(c.After)
+	}
 	if c.Vote != nil {
 		t.exec(ctx, addVote, append([]any{c.Before.ID}, voteFields(c.Vote)...)...)
 	}
@@ -155,9 +157,6 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 		t.pending--
 		t.unheeded = t.unheeded || c.After.State == permissions.Denied || c.After.State == permissions.Expired || c.After.TimedOut
 		t.exec(ctx, `DELETE FROM waits WHERE request = $1`, c.Before.ID)
-	}
-	if t.err == nil {
-		t.rows.keep(c.After)
 	}
 }
 

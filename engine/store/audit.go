@@ -32,9 +32,6 @@ func entryFields(e *permissions.Entry) []any {
 	}
 }
 
-// prevField is the place of the hash of the entry before in [entryFields]. A row has it only where the entry before is not there.
-const prevField = 8
-
 const keyedColumns = entryColumns + `, mac`
 
 var (
@@ -44,27 +41,14 @@ var (
 	addEntries = [5]string{1: addEntry, 2: addRows(2), 3: addRows(3), 4: addRows(4)}
 )
 
-// addRows inserts rows that the view audit has as the parameters say: those of [keyedColumns], of each row.
+// addRows inserts so many rows of [keyedColumns].
 func addRows(rows int) string {
-	names := strings.Split(keyedColumns, `, `)
 	var all []string
+	names := strings.Split(keyedColumns, `, `)
 	for row := range rows {
-		of := func(column string) string { return parameter(row*len(names) + slices.Index(names, column) + 1) }
-		var values []string
-		for _, name := range names {
-			value := of(name)
-			switch name {
-			case "chain":
-				value = numberOf(value)
-			case "type":
-				value = `COALESCE((SELECT number FROM types WHERE name = ` + value + `), ` + value + `)`
-			case "request":
-				value = `COALESCE((SELECT number FROM requests WHERE id = ` + value + `), ` + value + `)`
-			case "detail":
-				value = `COALESCE(replace(` + value + `, (SELECT '"digest":"sha256:' || lower(hex(digest)) || '"' FROM requests WHERE id = ` +
-					of("request") + `), char(1)), ` + value + `)`
-			}
-			values = append(values, value)
+		values := []string{numberOf(parameter(row*len(names) + 1))}
+		for i := range names[1:] {
+			values = append(values, parameter(row*len(names)+i+2))
 		}
 		all = append(all, `(`+strings.Join(values, `, `)+`)`)
 	}
@@ -73,6 +57,36 @@ func addRows(rows int) string {
 
 // numberOf is the number of the chain that a parameter names.
 func numberOf(name string) string { return `(SELECT number FROM chains WHERE name = ` + name + `)` }
+
+// entryRow are the values of a new entry's row, of which [storedEntry.whole] is the reverse: its type and its request by number if they
+// have one, without the request's digest, and without the hash of the entry before, unless a gap is between.
+func (s *Store) entryRow(e *permissions.Entry, number int64, digest permissions.Digest) []any {
+	var kind, request, prev any = string(e.Type), string(e.Request), nil
+	if n, known := s.types[e.Type]; known {
+		kind = n
+	}
+	text, _ := detail{&e.Detail}.Value() // a map of strings never fails
+	if written, ok := text.(string); ok && number != 0 {
+		request, text = number, strings.Replace(written, `"digest":"`+digest.String()+`"`, "\x01", 1)
+	}
+	if e.Type == permissions.StoreRestored {
+		prev = e.Prev[:]
+	}
+	return []any{e.Chain, e.Seq, micros(e.At), kind, request, e.Actor, e.Via, text, prev, e.Hash[:], s.seals.entry(e.Hash)}
+}
+
+const readNumbered = `SELECT number, digest FROM requests WHERE id = $1`
+
+// numbered is the number of a request that has a row, and its digest.
+func numbered(ctx context.Context, t *tx, id permissions.ID) (number int64, digest permissions.Digest, err error) {
+	if row, cached := t.rows.get(id); cached || id == "" {
+		return row.Number, row.Digest, nil
+	}
+	var sum []byte
+	err = orNone(t.QueryRowContext(ctx, readNumbered, id).Scan(&number, &sum))
+	copy(digest[:], sum)
+	return number, digest, err
+}
 
 // append chains records and writes them in the transaction of the change. A record without a time gets the current one.
 func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record) {
@@ -84,11 +98,9 @@ func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record
 			}
 			e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
 			e.Hash = e.ComputeHash()
-			fields := append(entryFields(&e), s.seals.entry(e.Hash))
-			if r.Type != permissions.StoreRestored { // else a gap is before it
-				fields[prevField] = nil
-			}
-			args = append(args, fields...)
+			number, digest, err := numbered(ctx, t, e.Request)
+			t.fail(err)
+			args = append(args, s.entryRow(&e, number, digest)...)
 			t.head = head{e.Seq, e.Hash}
 			e.At = moment(micros(e.At))
 			t.entries = append(t.entries, e)

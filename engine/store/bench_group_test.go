@@ -183,7 +183,8 @@ func newBareWriter(b testing.TB, db *sql.DB) *bare {
 // newBareSame writes the rows of Open and Apply for a request that one person allows, with constant bytes for hashes and seals.
 func newBareSame(b testing.TB) *bare {
 	b.Helper()
-	w := newBareWriter(b, newStore(b).writer)
+	s := newStore(b)
+	w := newBareWriter(b, s.writer)
 	insertRow := `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) + `)`
 	updateRow := `UPDATE requests SET (` + changedColumns + `) = (` + parameters(changedColumns) + `) WHERE id = ` +
 		parameter(strings.Count(changedColumns, ",")+2)
@@ -191,12 +192,9 @@ func newBareSame(b testing.TB) *bare {
 	var n atomic.Int64
 	mac := make([]byte, sha256.Size)
 	w.exec(insertChain, "bare")
-	entry := func(r permissions.Record) {
+	entry := func(r permissions.Request, what permissions.Record) {
 		seq++
-		e := permissions.Entry{Chain: "bare", Seq: seq, Record: r}
-		fields := append(entryFields(&e), mac)
-		fields[prevField] = nil
-		w.exec(addEntry, fields...)
+		w.exec(addEntry, s.entryRow(&permissions.Entry{Chain: "bare", Seq: seq, Record: what}, r.Number, r.Digest)...)
 	}
 	var asked sync.Map
 	w.insert = func() (string, func()) {
@@ -210,7 +208,7 @@ func newBareSame(b testing.TB) *bare {
 			w.exec(insertRow, args...)
 			w.exec(insertCopy, append(copyFields(&shown), mac)...)
 			for _, record := range append(permissions.Opened(r), firstShown(shown)...) {
-				entry(record)
+				entry(r, record)
 			}
 		}
 	}
@@ -226,7 +224,7 @@ func newBareSame(b testing.TB) *bare {
 			w.exec(updateRow, append(changingFields(&c.After), int64(0), mac, id)...)
 			w.exec(addVote, append([]any{r.ID}, voteFields(&v)...)...)
 			for _, record := range c.Records {
-				entry(record)
+				entry(r, record)
 			}
 		}
 	}

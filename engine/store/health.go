@@ -13,9 +13,9 @@ const nextBeat = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 R
 
 // needed are the statements for asking, deciding and finding pending work.
 var needed = []string{
-	meetByKey, meetEqual, readKept, readNumber, readRequest, readByKey, readVotesOf, releaseKey, insertRequest, insertCopy, updateRequest,
+	meetByKey, meetEqual, readNumber, readRequest, readByKey, readVotesOf, releaseKey, insertRequest, insertCopy, updateRequest,
 	countKey, addVote, deleteVotes, deleteFailed, addGrant, readGrants, readGrantInForce, readGrantsOf, countUse, addUse, prolong, addNotice,
-	addEntry, newestEntry, readMeta, readNewest, countPending, readPending, duePending, nextPending, readCopies,
+	addEntry, readNumbered, newestEntry, readMeta, readNewest, countPending, readPending, duePending, nextPending, readCopies,
 	upsertCopy, noteShownOne,
 }
 

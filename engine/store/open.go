@@ -130,6 +130,7 @@ func connected(o Options, path string) (*Store, error) {
 	}
 	s := &Store{
 		path: path, files: []fileIdentity{file}, now: o.Now, log: o.Log, tell: o.tell, stale: true, memory: memory{rows: newRows()},
+		types:           map[permissions.Type]int64{},
 		lowPriorityWait: max(0, cmp.Or(o.LowPriorityWait, defaultLowPriorityWait)),
 	}
 	busy := cmp.Or(o.Busy, defaultBusyTimeout)
@@ -173,7 +174,14 @@ func (s *Store) begin(ctx context.Context, o Options, steps fs.FS) error {
 	if err := s.migrate(ctx, steps); err != nil {
 		return err
 	}
-	err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error { return s.identify(ctx, conn, o) })
+	types, err := typesOf(ctx, s.writer)
+	if err != nil {
+		return s.fault(ctx, err)
+	}
+	for _, t := range types {
+		s.types[t.name] = t.number
+	}
+	err = s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error { return s.identify(ctx, conn, o) })
 	if err != nil {
 		return err
 	}

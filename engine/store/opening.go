@@ -109,6 +109,10 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 		copies[i] = copyAsStored(c)
 		t.exec(ctx, insertCopy, copyGate.args(s.seals, c)...)
 	}
+	if t.err == nil {
+		t.rows.keep(r)
+		t.rows.keepCopies(r.ID, copies)
+	}
 	if r.State == permissions.Approved {
 		if err := s.useGrants(ctx, t, r, r.CreatedAt); err != nil {
 			return r, err
@@ -130,8 +134,6 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 		}
 	}
 	s.append(ctx, t, records...)
-	t.rows.keep(r)
-	t.rows.keepCopies(r.ID, copies)
 	return r, nil
 }
 
@@ -143,7 +145,8 @@ const (
 )
 
 // duplicates holds what a new request may duplicate: the row numbers (0: none) of its id, and of its key or, without a key, of an equal
-// request; when the same action was last denied twice; and how many requests of its caller are pending, up to the limit.
+// request, pending or with a kept answer; when the same action was last denied twice; and how many requests of its caller are pending, up
+// to the limit.
 type duplicates struct {
 	self, twin int64
 	denied     time.Time
@@ -160,12 +163,19 @@ const (
 	meetByKey = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE caller = $2 AND key = $7 AND key_live), 0)`
 
 	meetEqual = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE state = 'pending' AND caller = $2 AND session = $7 ` +
-		`AND digest = $8 AND key = '' AND deadline > $9 LIMIT 1), 0)`
+		`AND digest = $8 AND key = '' AND deadline > $9 LIMIT 1), (` + findKept + `), 0)`
+
+	// findKept finds a settled request, allowed or denied, whose answer nobody collected: the first equal request takes
+	// it. Excluded are withdrawn requests and those allowed by policy alone.
+	findKept = `SELECT number FROM requests WHERE state <> 'pending' AND collected_at = 0 ` +
+		`AND lapsed_at = 0 AND key = '' AND caller = $2 AND session = $7 AND digest = $8 ` +
+		`AND decided_at > $10 AND decided_at <= $4 AND used_at = 0 AND decided_via <> 'grant' ` +
+		`AND (state <> 'cancelled' OR decided_by <> '') ORDER BY decided_at LIMIT 1`
 )
 
 func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplicates, err error) {
 	r, now := o.Request, o.Request.CreatedAt
-	since, limit, after := int64(never), 0, int64(never)
+	since, limit, after, kept := int64(never), 0, int64(never), int64(never)
 	action := actionOf(r)
 	if r.State == permissions.Pending { // else it is settled already and asks nobody
 		limit = max(0, o.PerCaller)
@@ -173,11 +183,11 @@ func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplic
 			since = micros(now.Add(-o.CoolDown))
 		}
 		if r.Caller.Name != permissions.Anonymous { // anonymous callers cannot be told apart
-			after = micros(now)
+			after, kept = micros(now), micros(now.Add(-o.RedeemWindow))
 		}
 	}
 	text, args := meetEqual, []any{
-		string(r.ID), r.Caller.Name, since, micros(now.Add(ahead)), action, limit, r.Session, r.Digest[:], after,
+		string(r.ID), r.Caller.Name, since, micros(now.Add(ahead)), action, limit, r.Session, r.Digest[:], after, kept,
 	}
 	if r.Key != "" {
 		text, args = meetByKey, append(args[:6], r.Key)
@@ -188,16 +198,7 @@ func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplic
 	return m, nil
 }
 
-const (
-	readByKey = `SELECT ` + sealedRequest + ` FROM requests WHERE caller = $1 AND key = $2 AND key_live`
-
-	// readKept finds a settled request, allowed or denied, whose answer nobody collected: the first equal request takes
-	// it. Excluded are withdrawn requests and those allowed by policy alone.
-	readKept = `SELECT ` + sealedRequest + ` FROM requests WHERE state <> 'pending' AND collected_at = 0 ` +
-		`AND lapsed_at = 0 AND key = '' AND caller = $1 AND session = $2 AND digest = $3 ` +
-		`AND decided_at > $4 AND decided_at <= $5 AND used_at = 0 AND decided_via <> 'grant' ` +
-		`AND (state <> 'cancelled' OR decided_by <> '') ORDER BY decided_at LIMIT 1`
-)
+const readByKey = `SELECT ` + sealedRequest + ` FROM requests WHERE caller = $1 AND key = $2 AND key_live`
 
 // joined is the request that o joins, or sql.ErrNoRows: the one with its id if it was announced, else with its key,
 // else an equal one, pending or with a kept answer. stale is the row whose key is to be released because its window is
@@ -212,11 +213,6 @@ func (s *Store) joined(
 		if err == nil && (r.Caller.Name != want.Caller.Name || r.Digest != want.Digest) {
 			err = permissions.KeyTaken()
 		}
-		return r, 0, err
-	case m.twin == 0 && want.Key == "" && want.State == permissions.Pending &&
-		want.Caller.Name != permissions.Anonymous:
-		r, err = s.one(ctx, t, readKept, want.Caller.Name, want.Session, digest{&want.Digest},
-			micros(now.Add(-o.RedeemWindow)), micros(now.Add(ahead)))
 		return r, 0, err
 	case m.twin == 0:
 		return r, 0, sql.ErrNoRows

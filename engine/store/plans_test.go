@@ -22,7 +22,7 @@ func TestPlans(t *testing.T) {
 		{"readByKey", readByKey, "requests_key"},
 		{"meetByKey", meetByKey, "requests_key"},
 		{"meetEqual", meetEqual, "requests_equal (caller=? AND session=? AND digest=?)"},
-		{"readKept", readKept, "requests_kept (caller=? AND session=? AND digest=? AND decided_at>? AND decided_at<?)"},
+		{"findKept", meetEqual, "requests_kept (caller=? AND session=? AND digest=? AND decided_at>? AND decided_at<?)"},
 		{"meetAll", findDuplicatesSQL + "0", "requests_equal"},
 		{"countKey", countKey, "votes_key"},
 		{"countPending", countPending, "requests_"},
@@ -179,7 +179,7 @@ func TestPlans(t *testing.T) {
 		{"putSuspension", putSuspension, ""},
 		{"readGates", readGates, "INDEX audit_gates (request=?)"},
 		{"readNumber, the audit", readNumber, "INDEX audit_gates (request=?)"},
-		{"addEntry", addEntry, "(id=?)"},
+		{"readNumbered", readNumbered, "(id=?)"},
 		{"keepPrev", keepPrev, "PRIMARY KEY (chain=? AND seq=?)"},
 		{"deletePruned", deletePruned, "pruned_seq"},
 	} {

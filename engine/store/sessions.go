@@ -249,7 +249,7 @@ const (
 
 	readPendingOfCaller = `SELECT id FROM requests WHERE state = 'pending' AND caller = $1 AND session = $2`
 
-	// Those that [readKept] would find.
+	// Those that [findKept] would find.
 	readKeptOfCaller = `SELECT id FROM requests WHERE state <> 'pending' AND collected_at = 0 AND lapsed_at = 0 AND key = '' ` +
 		`AND caller = $1 AND session = $2 AND state = 'approved' AND used_at = 0 AND void_at = 0`
 

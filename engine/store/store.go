@@ -79,6 +79,7 @@ type Store struct {
 	log     *slog.Logger
 	tell    func(what string, done, all int64)
 	chain   string
+	types   map[permissions.Type]int64 // numbers of the types of entries
 	coder   permissions.Coder
 	writer  *sql.DB // one connection
 	readers *sql.DB // read-only

@@ -32,7 +32,9 @@ func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (result 
 	if t.err == nil {
 		t.wrote = true
 		t.granted = t.granted || strings.Contains(text, "grants") // the table
-		result, t.err = t.conn.ExecContext(ctx, text, args...)
+		if args, t.err = driverArgs(args); t.err == nil {
+			result, t.err = t.conn.ExecContext(ctx, text, args...)
+		}
 	}
 	return result, t.err
 }

@@ -23,13 +23,37 @@ import (
 func driverArgs(args []any) ([]any, error) {
 	values := make([]any, len(args))
 	for i, a := range args {
-		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		v, err := driverValue(a)
 		if err != nil {
 			return nil, err
 		}
 		values[i] = v
 	}
 	return values, nil
+}
+
+// driverValue converts as [driver.DefaultParameterConverter] does, with less reflection for what rows have.
+func driverValue(a any) (driver.Value, error) {
+	switch a := a.(type) {
+	case nil, string, int64, bool, []byte:
+		return a, nil
+	case driver.Valuer:
+		return a.Value()
+	case *string:
+		return *a, nil
+	case *int64:
+		return *a, nil
+	case *bool:
+		return *a, nil
+	}
+	v := reflect.ValueOf(a)
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.String {
+		return v.String(), nil
+	}
+	return driver.DefaultParameterConverter.ConvertValue(a)
 }
 
 // never is the end of what has none, so that one comparison finds what is in force.

@@ -177,12 +177,16 @@ func (c *verification) readNames(ctx context.Context, from source) error {
 		return err
 	}
 	c.entries, c.numbered, c.types = readEntries, true, map[int64]permissions.Type{}
-	fields := func(t *numberedType) []any { return []any{&t.number, &t.name} }
-	all, err := collect(ctx, from, "the types of entries", fields, readTypes)
+	all, err := typesOf(ctx, from)
 	for _, t := range all {
 		c.types[t.number] = t.name
 	}
 	return err
+}
+
+func typesOf(ctx context.Context, from source) ([]numberedType, error) {
+	fields := func(t *numberedType) []any { return []any{&t.number, &t.name} }
+	return collect(ctx, from, "the types of entries", fields, readTypes)
 }
 
 // begin reads what the store says of itself, and which chains there are.
