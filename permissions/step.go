@@ -133,6 +133,7 @@ func settle(r Request, s State, by, via string, at time.Time) Change {
 	after := r
 	after.Revision++
 	after.State, after.DecidedBy, after.DecidedVia, after.DecidedAt = s, by, via, at
+	after.Reminders = nil
 	return Change{Before: r, After: after, Records: append(
 		[]Record{record(RequestSettled, r, by, via, at, "state", string(s))}, closing(after, by, via, at)...)}
 }

@@ -63,6 +63,7 @@ type daemon struct {
 	key      string                // the operator's
 	excused  func()                // stops answering agents during the start
 	notReady atomic.Pointer[error] // why, during the start
+	floor    []byte                // never touched, so in no memory: it only has a small heap collected less often
 
 	mu      sync.Mutex // guards what follows
 	read    time.Time  // when the configuration was last read
@@ -256,6 +257,7 @@ func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind fun
 
 // run serves until ctx ends or end is called, then closes everything.
 func (d *daemon) run(ctx context.Context) error {
+	d.floor = make([]byte, 16<<20)
 	ctx, stopNow := context.WithCancel(ctx)
 	defer stopNow()
 	group, ctx := errgroup.WithContext(ctx)

@@ -206,6 +206,7 @@ func eventFields(h *permissions.Event) []any {
 // tailEvents is Events from memory; it is not known if something has to be read from the file.
 func (s *Store) tailEvents(after int64, limit int) (found []permissions.Event, known bool) {
 	entries, known := s.tail.after(after)
+	found = make([]permissions.Event, 0, min(limit, len(entries)))
 	for _, e := range entries {
 		if !known || len(found) == limit {
 			break
