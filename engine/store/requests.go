@@ -57,9 +57,10 @@ func fixedFields(r *permissions.Request) []any {
 		instant{&r.CreatedAt}, &r.Agent, &r.Claimed,
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, offered{list[permissions.Option]{&r.Options}}, list[permissions.Tag]{&r.Tags},
-		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
+		list[permissions.Tag]{&r.Held}, brief[string]{list[string]{&r.EnvNames}}, list[string]{&r.Choices}, &r.Reason, &r.Message,
 		canonical{rawJSON{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
-		list[permissions.Rows]{&r.Was}, list[permissions.Ruling]{&r.Ruled}, &r.SessionTitle, &r.LastPrompt,
+		brief[permissions.Rows]{list[permissions.Rows]{&r.Was}}, brief[permissions.Ruling]{list[permissions.Ruling]{&r.Ruled}},
+		&r.SessionTitle, &r.LastPrompt,
 	}
 }
 
@@ -70,7 +71,7 @@ func changingFields(r *permissions.Request) []any {
 		instant{&r.LapsedAt}, instant{&r.LeftAt}, &r.Answer, scope{&r.Scope},
 		&r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall, list[string]{&r.Asked},
 		list[string]{&r.EscalateTo}, instant{&r.EscalateAt}, times{&r.Reminders}, &r.Comment, &r.Failure,
-		list[permissions.Call]{&r.Calls},
+		brief[permissions.Call]{list[permissions.Call]{&r.Calls}},
 	}
 }
 

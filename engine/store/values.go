@@ -188,7 +188,7 @@ func (c times) Value() (driver.Value, error) {
 	for i, t := range *c.times {
 		all[i] = micros(t)
 	}
-	return list[int64]{&all}.Value()
+	return brief[int64]{list[int64]{&all}}.Value()
 }
 
 func (c times) Scan(v any) error {
@@ -262,7 +262,7 @@ func (c canonical) Scan(v any) error {
 	return permissions.Answerable(string(*c.json), 100)
 }
 
-// list is a JSON array; an empty one is read as nil.
+// list is a JSON array; an empty one, or nothing, is read as nil.
 type list[T any] struct{ items *[]T }
 
 const emptyList = "[]"
@@ -280,19 +280,27 @@ func (c list[T]) Scan(v any) error {
 		return err
 	}
 	*c.items = nil
-	if text == emptyList {
+	if text == emptyList || text == "" {
 		return nil
 	}
 	return cmp.Or(permissions.Answerable(text, 100), json.Unmarshal([]byte(text), c.items))
 }
+
+// Options that most requests offer.
+const (
+	allowOnce    = `{"id":"allow_once","label":"Allow once"}`
+	allowMinutes = `{"id":"allow_15m","label":"Allow for 15 minutes"}`
+	allowCall    = `{"id":"allow_15m","label":"Allow this exact call for 15 minutes"}`
+	deny         = `{"id":"deny","label":"Deny"}`
+)
 
 // short are the characters that stand for texts which rows have often, and these texts. JSON has no such character as it is. Those
 // below 8 are in the view audit, and 1 is the digest of an entry's request.
 var short = []string{
 	"\x02", `"kind":"permission"`, "\x03", `"kind":"tool"`, "\x04", `"state":"approved"`, "\x05", `"state":"denied"`,
 	"\x06", `"answer":"allow_once"`, "\x07", `"answer":"deny"`,
-	"\x0e", `{"id":"allow_once","label":"Allow once"}`, "\x0f", `{"id":"deny","label":"Deny"}`,
-	"\x10", `{"id":"allow_15m","label":"Allow for 15 minutes"}`, "\x11", `{"id":"allow_15m","label":"Allow this exact call for 15 minutes"}`,
+	"\x12", `[` + allowOnce + `,` + allowMinutes + `,` + deny + `]`, "\x13", `[` + allowOnce + `,` + allowCall + `,` + deny + `]`,
+	"\x0e", allowOnce, "\x0f", deny, "\x10", allowMinutes, "\x11", allowCall,
 }
 
 var lengthen, shorten = strings.NewReplacer(short...), func() *strings.Replacer {
@@ -317,6 +325,16 @@ func (c offered) Scan(v any) error {
 		v = lengthen.Replace(text)
 	}
 	return c.list.Scan(v)
+}
+
+// brief is a list in a column that no seal covers: an empty one, as most are, is stored as nothing.
+type brief[T any] struct{ list[T] }
+
+func (c brief[T]) Value() (driver.Value, error) {
+	if len(*c.items) == 0 {
+		return "", nil
+	}
+	return c.list.Value()
 }
 
 // detail is the JSON object of an audit record.
