@@ -655,6 +655,34 @@ func TestWhatIsAskedTogetherHasTheShorterTime(t *testing.T) {
 	}
 }
 
+// TestAGrantThatWouldNotCountIsNotGiven: where a reload has others decide, or more people, or takes a scope off, it is allowed once.
+func TestAGrantThatWouldNotCountIsNotGiven(t *testing.T) {
+	for name, reload := range map[string]func(s *engine.Settings){
+		"others decide":    func(s *engine.Settings) { s.Routes = []engine.Route{{Ask: []string{"sam"}}} },
+		"two decide":       func(s *engine.Settings) { s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}} },
+		"the scope is off": func(s *engine.Settings) { s.Approvals.Scopes = []permissions.Scope{permissions.Once} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := newEnv(t, usual(), m)
+			call := st.ask(t.Context(), tagged("s1", "@network"))
+			id := st.shown(m, 1).Request.ID
+			now := usual()
+			reload(&now)
+			st.Configure(now)
+			_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Session)})
+			refused(t, err, permissions.CodeNoAnswer)
+			st.mustBePending(id)
+			if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err != nil {
+				t.Fatal(err)
+			}
+			if r := st.get(call); r.Scope != permissions.Once {
+				t.Errorf("allowed for %s", r.Scope)
+			}
+		})
+	}
+}
+
 // TestWhatAPartKeepsOutOfAGroup: a group sees nothing of which a part is for another one, or for none.
 func TestWhatAPartKeepsOutOfAGroup(t *testing.T) {
 	s := usual()

@@ -59,10 +59,12 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	if err := e.unhurried(ctx, r, person, d); err != nil {
 		return r, err
 	}
-	if r.State == permissions.Pending {
-		if _, err := e.Realign(ctx, r); err != nil { // votes of people who are gone do not count
-			return permissions.Request{}, shared.Broken(err)
-		}
+	if r, err = e.realigned(ctx, r); err != nil {
+		return permissions.Request{}, shared.Broken(err)
+	}
+	if scope, allows := d.Answer.Scope(); allows && scope != permissions.Rule && d.Call == 0 && r.State == permissions.Pending &&
+		!counts(e.Settings(), r, permissions.Vote{By: person.Name, Answer: d.Answer}) {
+		return r, e.refused(ctx, r, d, person.Name, permissions.NotCounting())
 	}
 	var rule permissions.GrantedRule
 	if d.Answer == permissions.Allow(permissions.Rule) && r.State == permissions.Pending {
@@ -88,6 +90,18 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 		e.NoteApproval(person.Name)
 	}
 	return c.After, nil
+}
+
+// realigned returns r as the settings of now have it: votes of people who are gone do not count.
+func (e *Engine) realigned(ctx context.Context, r permissions.Request) (permissions.Request, error) {
+	if r.State != permissions.Pending {
+		return r, nil
+	}
+	changed, err := e.Realign(ctx, r)
+	if err == nil && changed {
+		r, err = e.store.Read(ctx, r.ID)
+	}
+	return r, err
 }
 
 // ruleShown reports whether people were shown a rule for a request under that name. A name is so short that an agent can find two rules
@@ -165,14 +179,20 @@ func (e *Engine) propose(ctx context.Context, r permissions.Request, by connecto
 	if why != "" {
 		return p, permissions.NoProposal(why)
 	}
-	after := r
-	after.Answer, after.DecidedBy = permissions.Allow(permissions.Rule), by.Name
-	after.Votes = append(slices.Clone(r.Votes), permissions.Vote{By: by.Name, Answer: after.Answer, Rule: p.Rule})
-	counts := func(g permissions.Grant) bool { return s.Stands(g, r) }
-	if len(after.Votes) >= r.Quorum && !slices.ContainsFunc(after.GrantsLeft(), counts) {
-		return p, permissions.NoProposal("since it was asked, other people came to decide it, or rules are off; no rule would count")
+	if !counts(s, r, permissions.Vote{By: by.Name, Answer: permissions.Allow(permissions.Rule), Rule: p.Rule}) {
+		return p, permissions.NotCounting()
 	}
 	return p, nil
+}
+
+// counts reports whether what a vote would leave behind holds by the settings of now, if r lacks no further one.
+func counts(s *directory.Settings, r permissions.Request, v permissions.Vote) bool {
+	after := r
+	after.Answer, after.DecidedBy, after.Votes = v.Answer, v.By, append(slices.Clone(r.Votes), v)
+	return len(after.Votes) < r.Quorum || !slices.ContainsFunc(after.GrantsLeft(), func(g permissions.Grant) bool {
+		g.Several = after.GaveTo(g)
+		return !s.Stands(g, r)
+	})
 }
 
 // whole reports whether a decision may allow what it does, given that its channel can have shown all of it.

@@ -328,6 +328,12 @@ func NoProposal(why string) *Refusal {
 	return tell(CodeNoAnswer, ExitOther, "No rule can be proposed for this: %s.", why)
 }
 
+// NotCounting refuses to allow more than once what the configuration has others decide by now, or more people, or for less.
+func NotCounting() *Refusal {
+	return tell(CodeNoAnswer, ExitOther, "Since this was asked, the configuration has come to want others, or more people, for that, or "+
+		"less to be given: it can only be allowed once.")
+}
+
 // NotGiven refuses to give a rule that was suggested, and says why.
 func NotGiven(why string) *Refusal {
 	return tell(CodeNoAnswer, ExitOther, "This rule cannot be given: %s.", why)
