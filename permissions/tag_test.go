@@ -207,3 +207,27 @@ func TestThePathOfATag(t *testing.T) {
 		}
 	}
 }
+
+func TestATagReachesAPartOfWhatAnotherDoes(t *testing.T) {
+	for _, c := range []struct {
+		tag, other string
+		want       bool
+	}{
+		{"@read:/srv/www", "@read:/srv", true},
+		{"@read:/srv", "@write:/srv/www", true},
+		{"@read:/srv", "@write:/opt", false},
+		{"@write:/srv", "@read:/srv/www", false},
+		{"@network", "@network", true},
+		{"@network", "@write:/srv", false},
+		{"@read:/srv", "@network", false},
+	} {
+		one, failed := ParseTags([]string{c.tag})
+		other, err := ParseTags([]string{c.other})
+		if failed != nil || err != nil {
+			t.Fatal(failed, err)
+		}
+		if got := one[0].Reaches(other[0]); got != c.want {
+			t.Errorf("%s reaches what %s does: %t", c.tag, c.other, got)
+		}
+	}
+}

@@ -14,8 +14,8 @@ tests() {
 	*) echo . ;;
 	esac
 }
-# How long the tests of a mutant may take; about ten times what they need on two idle processors.
-seconds=${MUTANT_SECONDS:-30}
+# How long the tests of a mutant may take: longer than the half minute after which a test has waited in vain.
+seconds=${MUTANT_SECONDS:-45}
 
 # The drawn tests draw the same each time, so that a mutant lives or dies each time.
 export RAPID_SEED=1 RAPID_NOFAILFILE=true

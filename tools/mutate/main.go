@@ -186,7 +186,11 @@ func mutate(ctx context.Context, out io.Writer, part, run string, limit time.Dur
 		all.Go(func() error {
 			outcome, late := "LIVED", 0
 			for _, t := range met[i+1] {
-				said, err := p.test(ctx, binary, t.name, min(limit, 20*t.took+5*time.Second), "MUTANT="+strconv.Itoa(i+1))
+				room := min(limit, 20*t.took+5*time.Second)
+				if late == patience-1 {
+					room = limit // a test may fail only after it has waited for what does not come
+				}
+				said, err := p.test(ctx, binary, t.name, room, "MUTANT="+strconv.Itoa(i+1))
 				if errors.Is(err, context.DeadlineExceeded) || bytes.Contains(said, []byte("panic: test timed out")) {
 					outcome = "TIMED OUT"
 					late++
