@@ -308,8 +308,9 @@ func TestManyGrantsFitIntoAMessage(t *testing.T) {
 	r := over(nil)
 	r.Inbound = granted{}
 	did, err := r.Read(t.Context(), wrote("/grants"))
-	if err != nil || len(did.Say) != 1 || strings.Count(did.Say[0], "/revoke ") != shownGrants || !strings.HasSuffix(did.Say[0], "and 3 more; "+
-		"daycared grants lists all of them on the machine.") {
+	if err != nil || len(did.Say) != 1 || strings.Count(did.Say[0], "/revoke ") != shownGrants ||
+		!strings.HasSuffix(did.Say[0], "and 3 more; "+
+			"daycared grants lists all of them on the machine.") {
 		t.Errorf("%q, %v", did.Say, err)
 	}
 }

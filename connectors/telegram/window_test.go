@@ -758,7 +758,8 @@ func TestBetweenTheNoticeOfAMutedAgentAndTelegramsAnswer(t *testing.T) {
 	}
 }
 
-// What is pressed below the question whether to trust an agent, while Telegram has not answered for it, counts if its person may do it then.
+// What is pressed below the question whether to trust an agent, while Telegram has not answered for it, counts if its person may do it
+// then.
 func TestBetweenTheQuestionOfTrustAndTelegramsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(s *env)
@@ -808,6 +809,7 @@ var coder = permissions.Token{Name: "coder"}.Caller(permissions.NoUID)
 // ofCoder is a call of its.
 func ofCoder(command string) permissions.Request {
 	return permissions.Request{
-		Kind: permissions.KindTool, Hook: "claude-code", Tool: "Bash", Input: []byte(`{"command":"` + command + `"}`), Cwd: "/srv/code", Session: "s1",
+		Kind: permissions.KindTool, Hook: "claude-code", Tool: "Bash", Input: []byte(`{"command":"` + command + `"}`),
+		Cwd: "/srv/code", Session: "s1",
 	}
 }

@@ -121,7 +121,9 @@ func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 // other way round, and a high risk still takes the whole sentence.
 func TestBetweenACardBesideAQuestionAndWhatsAppsAnswer(t *testing.T) {
 	s := newEnv(t)
-	asks := s.ask(permissions.Request{Kind: permissions.KindClarification, Session: "s", Message: "Go on?", Choices: []string{"no", "yes", "run"}})
+	asks := s.ask(permissions.Request{
+		Kind: permissions.KindClarification, Session: "s", Message: "Go on?", Choices: []string{"no", "yes", "run"},
+	})
 	q, _ := s.card("fay", "Go on?")
 	confirm := s.server.HoldAcks()
 	t.Cleanup(confirm)

@@ -258,7 +258,7 @@ func (c *verification) step(ctx context.Context, from source, v *Verified) (more
 			for some := range slices.Chunk(page, 20) { // what they ask may be long
 				err = cmp.Or(err, sameWords(ctx, from, some))
 			}
-			if err = cmp.Or(err, give(page)); err != nil {
+			if err := cmp.Or(err, give(page)); err != nil {
 				return err
 			}
 		}

@@ -140,7 +140,8 @@ func TestAnUnknownAccountIsNotCalled(t *testing.T) {
 	}{
 		{name: "this account", peer: own, goes: true}, {name: "root", peer: 0, goes: true}, {name: "one who may know", peer: known, goes: true},
 		{name: "a stranger", peer: stranger}, {name: "nobody knows", err: errors.New("odd")},
-		{name: "a stranger, without a secret", peer: stranger, bare: true}, {name: "one who may know, without", peer: known, bare: true, goes: true},
+		{name: "a stranger, without a secret", peer: stranger, bare: true},
+		{name: "one who may know, without", peer: known, bare: true, goes: true},
 	} {
 		t.Run("G2/"+c.name, func(t *testing.T) {
 			client := NewClient(socket, func(uid int) bool { return uid == known })
