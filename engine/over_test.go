@@ -9,6 +9,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -191,6 +192,10 @@ func TestAGrantIsNotProlongedByAClockThatIsSetBack(t *testing.T) {
 				if _, err := st.askAndLeave(self, network("in between")); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("before the restart: %v", err)
 				}
+				wiretest.Eventually(t, "it is stored that the grant is over", func() bool {
+					live, err := st.rows.GrantsInForce(t.Context(), "", st.now(), "", 9)
+					return err == nil && len(live) == 0
+				})
 				m = connectortest.NewMemory(fayAt("memory"), nil)
 				st.restart(m)
 			}

@@ -48,7 +48,7 @@ func TestABackgroundAgentAsks(t *testing.T) {
 	}
 	s.answer(r, once)
 	s.answer(s.card(2), once)
-	s.waitMessage("[agent helper/notes] I am done.\nI wrote them: wrote a")
+	s.waitMessage("[agent helper/notes] I am done.\n│ │ I wrote them: wrote a")
 	if n := len(s.phone.Copies()); n != 2 || s.file("a") != "one\n" {
 		t.Errorf("%d cards, and it wrote %q", n, s.file("a"))
 	}
@@ -180,7 +180,7 @@ func TestAgentsWriteToEachOther(t *testing.T) {
 	})
 	s := newEnv(t, a)
 	s.write("go")
-	s.waitMessage("told: Sent to helper/x.\nthere is no agent sam here")
+	s.waitMessage("told: Sent to helper/x.\n│ there is no agent sam here")
 	s.waitMessage("I heard: [agent helper] the blue one")
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permi
 			}
 		}
 		return rt.notifySilently(ctx, r, "settled", fmt.Sprintf(
-			"What the background agent %s asked, %s, is settled%s: %s", r.Who(), wants(r), by, permissions.Result(r).Text))
+			"What the background agent %s asked, %s, is settled%s: %s", who(r), wants(r), by, permissions.Result(r).Text))
 	}
 	return nil
 }
@@ -62,7 +63,15 @@ func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Tim
 	people := strings.Join(r.Asked, ", ")
 	return rt.notifySilently(ctx, r, "shown", fmt.Sprintf(
 		"The background agent %s asks %s for %s%s. It was shown to %s at %s. Only a person decides it: you can talk about it, "+
-			"but not answer it.", r.Who(), people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
+			"but not answer it.", who(r), people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
+}
+
+// who is [permissions.Request.Who], quoted where a claimed name has more than can be seen.
+func who(r permissions.Request) string {
+	if quoted := strconv.Quote(r.Who()); quoted != `"`+r.Who()+`"` {
+		return quoted
+	}
+	return r.Who()
 }
 
 func wants(r permissions.Request) string {

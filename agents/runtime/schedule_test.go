@@ -62,7 +62,7 @@ func TestASchedule(t *testing.T) {
 		<-time.After(2 * time.Hour)
 		s.answer(r, once)
 		<-time.After(4 * time.Hour)
-		s.waitMessage("[agent nightly] I am done.\nthe report: wrote a")
+		s.waitMessage("[agent nightly] I am done.\n│ │ the report: wrote a")
 		if at := time.Now().UTC().Format("02 15:04"); at != "02 03:00" || len(s.phone.Copies()) != 1 {
 			t.Errorf("it ran at %s, after %d cards", at, len(s.phone.Copies()))
 		}
@@ -98,7 +98,7 @@ func TestAScheduleAcrossAStop(t *testing.T) {
 		s.stop()
 		<-time.After(30 * time.Hour)
 		s.open()
-		s.waitMessage("[agent nightly] I am done.\nthe report: wrote a")
+		s.waitMessage("[agent nightly] I am done.\n│ │ the report: wrote a")
 		if s.file("a") != "one\n" {
 			t.Errorf("it ran as often as this: %q", s.file("a"))
 		}

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
@@ -65,6 +67,9 @@ func (t writeFile) run(ctx context.Context, p Workspace, in writing, plan Plan) 
 	if err != nil {
 		return Outcome{}, err
 	}
+	if plan.Links != p.links(tag) {
+		return Outcome{}, fmt.Errorf("%s: %w", tag.Path(), errChanged)
+	}
 	return replace(ctx, t.box, p, tag, []byte(in.Content), plan.Basis)
 }
 
@@ -107,7 +112,7 @@ func (t editFile) run(ctx context.Context, p Workspace, in editing, plan Plan) (
 	if err != nil {
 		return Outcome{}, err
 	}
-	if plan.Basis != "" && plan.Basis != was.Basis {
+	if plan.Basis != "" && plan.Basis != was.Basis || plan.Links != p.links(tag) {
 		return Outcome{}, fmt.Errorf("%s: %w", tag.Path(), errChanged)
 	}
 	text, err := in.apply(was)
@@ -169,7 +174,7 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (
 	if err != nil {
 		return Plan{}, fileContent{}, err
 	}
-	plan := Plan{Needs: p.missing(tag), AffectedPath: tag.Path()}
+	plan := Plan{Needs: p.missing(tag), AffectedPath: tag.Path(), Links: p.links(tag)}
 	reading, err := p.tag("@read", name)
 	if err != nil || len(p.missing(reading)) > 0 {
 		return plan, fileContent{}, err
@@ -177,6 +182,34 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (
 	was, err := contentOf(ctx, box, p, reading)
 	plan.Basis = was.Basis
 	return plan, was, err
+}
+
+// maxLinks is how many links the kernel follows.
+const maxLinks = 40
+
+// links are the symbolic links of the workspace on the way to a file there, and where each leads.
+func (p Workspace) links(tag permissions.Tag) (all string) {
+	if p.held == nil || p.held.root == nil || !permissions.Within(p.Workspace, tag.Path()) {
+		return ""
+	}
+	name, err := filepath.Rel(p.Workspace, tag.Path())
+	for from := 0; err == nil && from < len(name) && strings.Count(all, "\n") < maxLinks; {
+		end := len(name)
+		if i := strings.IndexByte(name[from:], '/'); i >= 0 {
+			end = from + i
+		}
+		to := ""
+		if to, err = p.held.root.Readlink(name[:end]); errors.Is(err, syscall.EINVAL) { // it is no link
+			from, err = end+1, nil
+			continue
+		}
+		all += fmt.Sprintf("%q leads to %q\n", name[:end], to)
+		if path.IsAbs(to) {
+			break // which leads out of the workspace
+		}
+		name, from = path.Join(path.Dir(name[:end]), to, name[end:]), 0
+	}
+	return all
 }
 
 func contentOf(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag) (was fileContent, err error) {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -104,6 +105,35 @@ func tryAFileThatChangedSince(t *testing.T) {
 	tool(t, "edit_file").Run(t.Context(), p, editing.json(t), e).says(t, false, "changed "+a)
 	if left, _ := filepath.Glob(filepath.Join(dir, "ws/.daycared-*")); len(left) > 0 {
 		t.Errorf("drafts are left: %v", left)
+	}
+}
+
+// A link that takes a folder's place while a change is shown leads to no other file.
+func TestAFileWhoseFolderIsALinkSince(t *testing.T) { inBothModes(t, tryAFileWhoseFolderIsALinkSince) }
+
+func tryAFileWhoseFolderIsALinkSince(t *testing.T) {
+	dir, p := tempFiles(t, map[string]string{"ws/d/a": "one\n", "ws/x/a": "one\n", "ws/e/0": "", "ws/y/0": ""})
+	link := func(to, name string) {
+		if err := errors.Join(os.RemoveAll(filepath.Join(dir, name)), os.Symlink(to, filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("e", "ws/l")
+	editing, making := args{"path": "d/a", "old_text": "one", "new_text": "two"}, args{"path": "e/b", "content": "x"}
+	linked := args{"path": "l/b", "content": "x"}
+	e, m, l := plan(t, p, "edit_file", editing), plan(t, p, "write_file", making), plan(t, p, "write_file", linked)
+	tool(t, "write_file").Run(t.Context(), p, linked.json(t), l).says(t, false, "made ")
+	l = plan(t, p, "write_file", args{"path": "l/c", "content": "x"})
+	link("x", "ws/d")
+	link("y", "ws/e")
+	tool(t, "edit_file").Run(t.Context(), p, editing.json(t), e).says(t, true, "changed since it was shown; look again")
+	tool(t, "write_file").Run(t.Context(), p, making.json(t), m).says(t, true, "changed since it was shown; look again")
+	tool(t, "write_file").Run(t.Context(), p, args{"path": "l/c", "content": "x"}.json(t), l).says(t, true, "changed since it was shown")
+	if read(t, filepath.Join(dir, "ws/x/a")) != "one\n" {
+		t.Error("the other file was changed all the same")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "ws/y/*")); len(left) != 1 {
+		t.Errorf("files are made there: %v", left)
 	}
 }
 

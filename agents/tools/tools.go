@@ -42,6 +42,8 @@ type Plan struct {
 	// Basis identifies what the plan was made from, such as a file's content. Run refuses if that has changed: what was
 	// shown is what runs. It is stored with the call.
 	Basis string
+	// Links are the symbolic links of the workspace on the way to what is changed, and where each led. Run refuses if they are others.
+	Links string
 }
 
 // Outcome is the result of a call.

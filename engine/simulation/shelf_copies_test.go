@@ -323,6 +323,9 @@ func (s *shelf) Record(_ context.Context, r permissions.Record) error {
 // Audit lists entries.
 func (s *shelf) Audit(_ context.Context, of string, after int64, limit int) (found []permissions.Entry, err error) {
 	err = s.read(func() error {
+		if after < 0 {
+			after = int64(len(s.audit)) + after
+		}
 		for _, e := range s.audit {
 			if e.Seq > after && len(found) < limit && (of == "" || of == chain) {
 				found = append(found, e)
