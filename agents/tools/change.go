@@ -187,25 +187,28 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (
 // maxLinks is how many links the kernel follows.
 const maxLinks = 40
 
-// links are the symbolic links of the workspace on the way to a file there, and where each leads.
+// links are the symbolic links of the workspace on the way to a file's folder there, and where each leads.
 func (p Workspace) links(tag permissions.Tag) (all string) {
 	if p.held == nil || p.held.root == nil || !permissions.Within(p.Workspace, tag.Path()) {
 		return ""
 	}
-	name, err := filepath.Rel(p.Workspace, tag.Path())
-	for from := 0; err == nil && from < len(name) && strings.Count(all, "\n") < maxLinks; {
+	name, _ := filepath.Rel(p.Workspace, path.Dir(tag.Path())) // which it contains
+	for from := 0; from < len(name) && strings.Count(all, "\n") < maxLinks; {
 		end := len(name)
 		if i := strings.IndexByte(name[from:], '/'); i >= 0 {
 			end = from + i
 		}
-		to := ""
-		if to, err = p.held.root.Readlink(name[:end]); errors.Is(err, syscall.EINVAL) { // it is no link
-			from, err = end+1, nil
+		to, err := p.held.root.Readlink(name[:end])
+		switch {
+		case errors.Is(err, syscall.EINVAL): // it is no link
+			from = end + 1
 			continue
+		case err != nil: // there is nothing yet
+			return all
 		}
 		all += fmt.Sprintf("%q leads to %q\n", name[:end], to)
 		if path.IsAbs(to) {
-			break // which leads out of the workspace
+			return all // out of the workspace
 		}
 		name, from = path.Join(path.Dir(name[:end]), to, name[end:]), 0
 	}
