@@ -16,6 +16,8 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // readSchema lists the schema of a store without the tables of SQLite and goose.
@@ -41,6 +43,19 @@ func parts(ctx context.Context, from source) (map[string]string, error) {
 		all[fmt.Sprintf("row %d of types", t.number)] = string(t.name)
 	}
 	return all, err
+}
+
+const readTypes = `SELECT number, name FROM types`
+
+// numberedType is a type of entries, and the number that stands for it in the rows.
+type numberedType struct {
+	number int64
+	name   permissions.Type
+}
+
+func typesOf(ctx context.Context, from source) ([]numberedType, error) {
+	fields := func(t *numberedType) []any { return []any{&t.number, &t.name} }
+	return collect(ctx, from, "the types of entries", fields, readTypes)
 }
 
 // difference is a part that differs from what the migrations make; a text is empty if the part is missing.

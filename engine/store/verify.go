@@ -160,13 +160,6 @@ func countIn(table, chain string) string {
 		`(SELECT MIN(seq) FROM ` + table + ` WHERE chain = ` + chain + `) + 1, 0) + (SELECT COUNT(*) FROM requests)`
 }
 
-const readTypes = `SELECT number, name FROM types`
-
-type numberedType struct {
-	number int64
-	name   permissions.Type
-}
-
 // readNames reads which numbers stand for which types of entries. A store from before there were such numbers has none.
 func (c *verification) readNames(ctx context.Context, from source) error {
 	n, err := count(ctx, from, `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'types'`)
@@ -182,11 +175,6 @@ func (c *verification) readNames(ctx context.Context, from source) error {
 		c.types[t.number] = t.name
 	}
 	return err
-}
-
-func typesOf(ctx context.Context, from source) ([]numberedType, error) {
-	fields := func(t *numberedType) []any { return []any{&t.number, &t.name} }
-	return collect(ctx, from, "the types of entries", fields, readTypes)
 }
 
 // begin reads what the store says of itself, and which chains there are.
