@@ -104,14 +104,19 @@ type Head struct {
 // ComputeHash returns the SHA-256 of everything in e but Hash itself and Code, each field preceded by its length. Times count in
 // microseconds.
 func (e Entry) ComputeHash() Digest {
-	detail := make([]string, 0, 2*len(e.Detail))
-	for _, k := range slices.Sorted(maps.Keys(e.Detail)) {
-		detail = append(detail, k, e.Detail[k])
-	}
-	return sha256.Sum256(e.AppendHashed(make([]byte, 0, 512), detail)) // more than most need
+	return sha256.Sum256(e.AppendHashed(make([]byte, 0, 512), ListDetail(e.Detail))) // more than most need
 }
 
-// AppendHashed appends what [Entry.ComputeHash] covers in an entry with a detail: names, sorted, each followed by its value.
+// ListDetail returns the names of a detail, sorted, each followed by its value.
+func ListDetail(detail map[string]string) []string {
+	all := make([]string, 0, 2*len(detail))
+	for _, name := range slices.Sorted(maps.Keys(detail)) {
+		all = append(all, name, detail[name])
+	}
+	return all
+}
+
+// AppendHashed appends what [Entry.ComputeHash] covers in an entry whose detail is that of [ListDetail].
 func (e *Entry) AppendHashed(b []byte, detail []string) []byte {
 	w := &fields{b}
 	w.text(e.Chain)

@@ -191,7 +191,7 @@ func dash(text string) string {
 	return text
 }
 
-// eachEntry yields the daemon's chain from its first entry, or from below 0 before its end on.
+// eachEntry yields the daemon's chain after the entry from; below 0, from so many entries before its end on.
 func eachEntry(ctx context.Context, client *admin.Client, from int64, take func(permissions.Entry) error) error {
 	return eachPage(func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, cmp.Or(after, from), 0) },
 		func(e permissions.Entry) int64 { return e.Seq }, func(page []permissions.Entry) (err error) {

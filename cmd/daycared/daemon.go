@@ -63,7 +63,7 @@ type daemon struct {
 	key      string                // the operator's
 	excused  func()                // stops answering agents during the start
 	notReady atomic.Pointer[error] // why, during the start
-	floor    []byte                // never touched, so in no memory: it only has a small heap collected less often
+	floor    []byte                // never touched, so it takes no memory; with it a small heap is collected less often
 
 	mu      sync.Mutex // guards what follows
 	read    time.Time  // when the configuration was last read

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -369,7 +368,7 @@ func (known details) list(text string, digest []byte) ([]string, error) {
 		if err := (detail{&fields}).Scan(strings.Replace(text, noDigest, `"digest":"\u0001"`, 1)); err != nil {
 			return nil, err
 		}
-		all = listOf(fields)
+		all = permissions.ListDetail(fields)
 		if len(known) == maxShapes {
 			clear(known)
 		}
@@ -386,15 +385,6 @@ func (known details) list(text string, digest []byte) ([]string, error) {
 		}
 	}
 	return all, nil
-}
-
-// listOf has the names, sorted, each followed by its value.
-func listOf(detail map[string]string) []string {
-	all := make([]string, 0, 2*len(detail))
-	for _, k := range slices.Sorted(maps.Keys(detail)) {
-		all = append(all, k, detail[k])
-	}
-	return all
 }
 
 const readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed

@@ -95,6 +95,8 @@ func scanRow(into []any, row []driver.Value) (err error) {
 				*field = new(int)
 				err = exact{*field}.Scan(row[i])
 			}
+		default:
+			err = fmt.Errorf("nothing is read into %T", field)
 		}
 		if err != nil {
 			return fmt.Errorf("column %d: %w", i+1, err)

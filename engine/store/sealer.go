@@ -59,9 +59,6 @@ func (k *sealer) seal(table string, values ...any) []byte {
 		case string:
 			b = sealText(b, v)
 			continue
-		case *string:
-			b = sealText(b, *v)
-			continue
 		case instant:
 			b = sealInt(b, micros(*v.time))
 			continue

@@ -39,12 +39,6 @@ func driverValue(a any) (driver.Value, error) {
 		return a, nil
 	case driver.Valuer:
 		return a.Value()
-	case *string:
-		return *a, nil
-	case *int64:
-		return *a, nil
-	case *bool:
-		return *a, nil
 	}
 	v := reflect.ValueOf(a)
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
