@@ -135,11 +135,12 @@ func ownFiles(s *directory.Settings, r permissions.Request) (around bool, err er
 		place := cmp.Or(c.AffectedPath, r.Cwd)
 		_, meets := own.Find(s.Own, place)
 		meets = meets && place != ""
-		reaches, may := own.Input(s.Own, r.Cwd, c.Input)
+		input, condensed := r.Whole(c)
+		reaches, may := own.Input(s.Own, r.Cwd, input)
 		if reaches || meets && c.AffectedPath != "" {
 			return false, permissions.OwnFiles("Tool " + c.Tool + " reaches")
 		}
-		around = around || meets || may || strings.HasPrefix(string(c.Input), `{"input_bytes":`) // only a hash of the hook's input
+		around = around || meets || may || condensed || strings.HasPrefix(string(c.Input), `{"input_bytes":`)
 	}
 	return around, nil
 }

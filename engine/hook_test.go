@@ -14,6 +14,7 @@ import (
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // screenChannel is a memory that is a screen, which disturbs nobody.
@@ -443,6 +444,35 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	st.ask(t.Context(), other)
 	st.ask(t.Context(), tool("mcp__daycared__ask_user", `{"asked":"by no hook"}`))
 	st.shown(m, 3)
+}
+
+// A large input is asked about by its hash; what is denied in it, or daycared's own, is seen all the same, and nothing is allowed.
+func TestALargeInputOfAHookIsJudgedByWhatItSays(t *testing.T) {
+	home := t.TempDir()
+	s := usual()
+	s.Own = []string{home + "/admin.key"}
+	s.Rules, _ = rules.Compile([]rules.Rule{{Deny: []string{"run git push --force", "write **/.git/**"}}, {Allow: []string{"run true ..."}}})
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, s, m)
+	for _, c := range []struct {
+		tool, details string
+		code          permissions.Code
+	}{
+		{"Bash", "\"command\", 40000 bytes:\n    true\n    git push --force\n\"description\", 1 bytes:\n    x", permissions.CodeForbidden},
+		{"Write", "\"content\", 40000 bytes:\n    x\n\"file_path\", 16 bytes:\n    /srv/.git/config", permissions.CodeForbidden},
+		{"Read", "\"file_path\", 16 bytes:\n    " + home + "/admin.key\n\"limit\", 40000 bytes:\n    1.0", permissions.CodeOwnFiles},
+		{"Bash", "\"command\", 40000 bytes:\n    true", ""},
+		{"Write", "\"content\", 40000 bytes:\n    git push --force .git/config\n\"file_path\", 6 bytes:\n    /srv/a", ""},
+	} {
+		q := hook(c.tool, `{"input_bytes":40000,"input_sha256":"00"}`)
+		q.Details, q.Cwd, q.Leads = c.details, "/srv", permissions.Leads{Root: "/srv", Names: map[string]string{"/srv": "/srv"}}
+		r, err := st.askAndLeave(self, q)
+		if c.code != "" {
+			refused(t, err, c.code)
+		} else if r.State != permissions.Pending {
+			t.Errorf("%s: %s, %v", c.details, r.State, err)
+		}
+	}
 }
 
 // Another server may be called daycared: where the agent says where it comes from, its tools are asked about.

@@ -14,6 +14,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -341,6 +342,36 @@ func (r Request) ToolCalls() []Call {
 		}}
 	}
 	return r.Calls
+}
+
+// Whole returns the input of one of r's calls for rules that deny or ask. If it has only the hash of what a hook was given (condensed),
+// that is read from the details, where text and JSON look alike.
+func (r Request) Whole(c Call) (input json.RawMessage, condensed bool) {
+	if r.Hook == "" || !strings.HasPrefix(string(c.Input), `{"input_bytes":`) {
+		return c.Input, false
+	}
+	all, name := map[string]any{}, ""
+	var lines []string
+	end := func() {
+		text := strings.Join(lines, "\n")
+		if all[name] = text; json.Valid([]byte(text)) {
+			all[name] = json.RawMessage(text)
+		}
+	}
+	for line := range strings.SplitSeq(r.Details, "\n") {
+		if text, is := strings.CutPrefix(line, "    "); is {
+			lines = append(lines, text)
+			continue
+		}
+		end()
+		quoted, _ := strconv.QuotedPrefix(line)
+		name, _ = strconv.Unquote(quoted)
+		lines = nil
+	}
+	end()
+	delete(all, "")
+	input, _ = json.Marshal(all) // cannot fail
+	return input, true
 }
 
 // Ends reports whether denying one call of r denies all, since it ends the run.

@@ -276,6 +276,15 @@ func TestALargeInputIsShownWhole(t *testing.T) {
 			!strings.HasSuffix(r.Details, "\"file_path\", 6 bytes:\n    /srv/a\n\"mode\", 3 bytes:\n    420\n") {
 			t.Errorf("details %.200s", r.Details)
 		}
+		var whole struct {
+			Content string
+			Path    string `json:"file_path"`
+			Mode    int
+		}
+		if text, condensed := r.Whole(r.ToolCalls()[0]); !condensed || json.Unmarshal(text, &whole) != nil || whole.Path != "/srv/a" ||
+			whole.Mode != 420 || whole.Content != strings.TrimSuffix(content, "\n") {
+			t.Errorf("the daemon reads %.200s", text)
+		}
 		if _, _, err := wire.AskOf(r).Question(); err != nil {
 			t.Errorf("it cannot be asked: %v", err)
 		}

@@ -184,8 +184,9 @@ func (c *CLI) ownSettings(d hooks.Dialect, call hooks.Call) error {
 		set, _ = rules.Compile([]rules.Rule{{Deny: deny[:1]}})
 	}
 	q := call.Request
+	input, _ := q.Whole(permissions.Call{Input: q.Input})
 	v := set.Judge(rules.Call{
-		Dialect: d.Name, Tool: q.Tool, Input: q.Input, Folder: q.Cwd, Root: q.Cwd, Resolve: own.Resolve, At: time.Now(),
+		Dialect: d.Name, Tool: q.Tool, Input: input, Folder: q.Cwd, Root: q.Cwd, Resolve: own.Resolve, At: time.Now(),
 	})
 	if v.Effect != rules.Deny {
 		return nil

@@ -264,9 +264,9 @@ func (s *Settings) believes(c permissions.Caller) bool {
 // says where names lead; of every other caller nothing is known.
 func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	call := rules.Call{
-		Agent: r.Caller.Proven(), Person: s.owner(r.Caller), Dialect: r.Hook, Tool: c.Tool, Input: c.Input,
-		Folder: r.Cwd, Root: r.Cwd,
+		Agent: r.Caller.Proven(), Person: s.owner(r.Caller), Dialect: r.Hook, Tool: c.Tool, Folder: r.Cwd, Root: r.Cwd,
 	}
+	call.Input, call.Condensed = r.Whole(c)
 	switch {
 	case r.Caller.Ours():
 		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), own.Resolve

@@ -8,6 +8,7 @@ package acts
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,6 +53,8 @@ type Reading struct {
 	Acts   []Act
 	Doubts []string
 	Unread bool // a part exceeds the limits, or is no shell syntax
+	// Unparsed are those parts. They are not among the acts; see [Loosely].
+	Unparsed []string
 
 	values []string // of variables that are set
 }
@@ -80,6 +83,22 @@ func Command(text, folder string) Reading {
 	return c.Reading
 }
 
+// Loosely yields what a text that cannot be parsed may run, for rules that deny or ask: each word with the rest of its part may be a
+// program with its arguments. More is found than happens; quotes are ignored.
+func Loosely(text, folder string) iter.Seq[Act] {
+	text = strings.NewReplacer("\\\n", "", "\\", "", "'", "", `"`, "", "$", "").Replace(text)
+	return func(yield func(Act) bool) {
+		for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\n\r;&|(){}`<>", r) }) {
+			words := strings.FieldsFunc(part, func(r rune) bool { return r == '=' || unicode.IsSpace(r) || unicode.In(r, unicode.C) })
+			for i := range words {
+				if !yield(Act{Kind: Run, Words: words[i:], In: []string{folder}}) {
+					return
+				}
+			}
+		}
+	}
+}
+
 type command struct {
 	Reading
 	folders []string          // in which the next part may run: a cd may fail, or be in a subshell
@@ -100,13 +119,13 @@ func (c *command) doubt(format string, values ...any) {
 
 func (c *command) read(text string, depth int) {
 	if why := unfit(text); why != "" || depth > maxDepth {
-		c.Unread = true
+		c.Unread, c.Unparsed = true, append(c.Unparsed, text)
 		c.doubt("%s", cmp.Or(why, "it has shells in shells"))
 		return
 	}
 	f, err := parsed(text)
 	if err != nil {
-		c.Unread = true
+		c.Unread, c.Unparsed = true, append(c.Unparsed, text)
 		c.doubt("it cannot be read: %v", err)
 		return
 	}

@@ -126,6 +126,27 @@ func TestDeniedCommandsAreDeniedHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
+func TestWhatIsTooLongToBeReadIsDeniedForWhatIsInIt(t *testing.T) {
+	const push = "git push --force origin main"
+	s := rulesOf(t, side, Rule{Deny: []string{"run git push --force", "write **/.git/**"}}, Rule{Ask: []string{"run git push"}})
+	for what, command := range map[string]string{
+		"before a long text": push + " #" + strings.Repeat("x", 17_000), "after one": "true " + strings.Repeat("x", 17_000) + "\n" + push,
+		"after many commands": strings.Repeat("true; ", 2100) + push, "beside brackets": push + " #" + strings.Repeat("(", 201),
+		"in shells":   "sh -c 'sh -c \"sh -c \\\"sh -c \\\\\\\"sh -c \\\\\\\\\\\\\\\"" + push + "'",
+		"into a file": "cat >.git/config <<E\n" + strings.Repeat("x\n", 9000) + "E",
+	} {
+		if v := judged(s, command); v.Effect != Deny {
+			t.Errorf("%s: %q, %v", what, v.Effect, v.Reasons)
+		}
+	}
+	if v := judged(s, "git push #"+strings.Repeat("x", 17_000)); v.Effect != Ask || v.Rule != 3 {
+		t.Errorf("an ask rule: %q by %d", v.Effect, v.Rule)
+	}
+	if v := judged(s, "true #"+strings.Repeat("x", 17_000)); v.Effect != "" {
+		t.Errorf("nothing of the kind: %q", v.Effect)
+	}
+}
+
 func TestEverydayCommandsAreAllowed(t *testing.T) {
 	cases := ownBypasses(t).Allow
 	for _, c := range cases {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,9 +22,11 @@ type Call struct {
 	Dialect string // see [acts.DeedOf]
 	Tool    string
 	Input   json.RawMessage
-	Command string // instead of Tool and Input: the text of a command
-	Folder  string // where the call runs, absolute; empty: unknown
-	Root    string // the workspace, absolute; empty: none, so nothing lies inside it
+	// Condensed marks an input that was too large for its question and was read from what people are shown: no rule allows it.
+	Condensed bool
+	Command   string // instead of Tool and Input: the text of a command
+	Folder    string // where the call runs, absolute; empty: unknown
+	Root      string // the workspace, absolute; empty: none, so nothing lies inside it
 	// Resolve resolves the links of an absolute name on the machine where the call runs, and returns "" if nobody knows where it leads.
 	// Nil: nothing is known of that machine.
 	Resolve func(name string) string
@@ -112,6 +115,7 @@ type judge struct {
 	Call
 	w      acts.Workspace
 	items  []item
+	loose  []iter.Seq[acts.Act] // of texts that cannot be parsed
 	doubts []string
 }
 
@@ -155,6 +159,10 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 			allowed = false
 		}
 		v.note(i, got, nil)
+	}
+	if i, e, p := j.strictest(); p != nil {
+		v.note(i, Judged{Effect: e, Rule: p.rule.n, By: p.text}, p)
+		allowed = false
 	}
 	if allowed && shown > 0 && v.Effect == "" {
 		v.Effect = Allow
@@ -200,6 +208,9 @@ func (v *Verdict) note(i item, j Judged, by *pattern) {
 // read makes the items of the call.
 func (j *judge) read() {
 	command, folder := j.Command, j.Folder
+	if j.Condensed {
+		j.doubt("its input is too large")
+	}
 	if j.Tool != "" {
 		d := acts.DeedOf(j.Dialect, j.Tool, j.Input)
 		asks := d.Verb == acts.Calls || d.Verb == acts.Notes
@@ -238,11 +249,39 @@ func (j *judge) read() {
 		j.doubt("nobody said in which folder it runs")
 		folder = acts.Computed
 	}
-	r := acts.Command(command, folder)
-	j.doubts = append(j.doubts, r.Doubts...)
+	j.doubts = append(j.doubts, j.command(command, folder)...)
+}
+
+// command adds what a command does, and returns the doubts about it.
+func (j *judge) command(text, folder string) []string {
+	r := acts.Command(text, folder)
 	for i := range r.Acts {
 		j.add(&r.Acts[i])
 	}
+	if len(j.items) > maxItems {
+		r.Unparsed = append(r.Unparsed, text)
+	}
+	for _, part := range r.Unparsed {
+		j.loose = append(j.loose, acts.Loosely(part, folder))
+	}
+	return r.Doubts
+}
+
+// strictest returns the deny pattern that what cannot be parsed falls under, or else the ask pattern, and the item that does.
+func (j *judge) strictest() (i item, e Effect, p *pattern) {
+	for _, text := range j.loose {
+		for a := range text {
+			for _, may := range []item{{kind: runs, act: &a}, {kind: writes, act: &a, name: a.Words[0]}} {
+				if by := j.caught(may, Deny); by != nil {
+					return may, Deny, by
+				}
+				if by := j.caught(may, Ask); p == nil && by != nil {
+					i, e, p = may, Ask, by
+				}
+			}
+		}
+	}
+	return i, e, p
 }
 
 // suspect adds what the input of a tool that is not known says that it does, for deny and ask rules.
@@ -250,10 +289,7 @@ func (j *judge) suspect() {
 	commands, files := acts.Suspected(j.Input)
 	for _, text := range commands {
 		at := len(j.items)
-		all := acts.Command(text, cmp.Or(j.Folder, acts.Computed)).Acts
-		for i := range all {
-			j.add(&all[i])
-		}
+		j.command(text, cmp.Or(j.Folder, acts.Computed))
 		for i := at; i < len(j.items); i++ {
 			j.items[i].hidden = true
 		}
