@@ -1,11 +1,16 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // A waiting call is handed the approval in the commit that approves: the row is never approved and unused in between.
@@ -38,19 +43,39 @@ func TestAnApprovalIsUsedInTheCommitOfItsDecision(t *testing.T) {
 	}
 }
 
-// An approval of something that policy forbids by now is not handed over.
-func TestNothingIsHandedThatIsForbiddenByNow(t *testing.T) {
+// What the configuration forbids by now is denied: the person who would allow it, the asker and the audit are told by what, and it is no
+// denial of theirs that would mute the agent.
+func TestWhatIsForbiddenByNowIsDeniedByTheRule(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := newEnv(t, usual(), f)
-	call := st.ask(t.Context(), tool("write_file", `{"path":"a"}`))
-	id := st.shown(f.Memory, 1).Request.ID
-	stricter := usual()
-	stricter.Policy.Forbidden = []string{"write_file"}
-	st.Configure(stricter)
-	if r := f.must(t, id, allow()); !r.UsedAt.IsZero() {
-		t.Errorf("it was used: %+v", r)
+	settings := usual()
+	settings.Limits.MutedAfter = 1
+	st := newEnv(t, settings, f)
+	stricter := settings
+	stricter.Rules, _ = rules.Compile([]rules.Rule{{Deny: []string{"tool write_file"}, Why: "none"}})
+	for i, tapped := range []bool{true, false} {
+		st.Configure(settings)
+		call := st.ask(t.Context(), tool("write_file", fmt.Sprintf(`{"path":"%d"}`, i)))
+		id := st.shown(f.Memory, i+1).Request.ID
+		st.Configure(stricter)
+		if tapped {
+			r, err := f.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+			refused(t, err, permissions.CodeSettled)
+			if got := card.Settled(r, card.Options{Self: "fay", Location: time.UTC}); !strings.HasPrefix(got, `⛔ Denied by rule 1, "none" · `) {
+				t.Errorf("fay reads %s", got)
+			}
+		}
+		r := st.get(call)
+		if got := permissions.Result(r); r.State != permissions.Denied || got.Text != `Tool write_file is forbidden here: rule 1, "none".` {
+			t.Errorf("the asker is told %+v", got)
+		}
+		entries, err := st.rows.Audit(t.Context(), "", 0, 99)
+		settled := slices.IndexFunc(entries, func(e permissions.Entry) bool {
+			return e.Request == id && e.Type == permissions.RequestSettled && e.Detail["rule"] == `rule 1, "none"` && e.Via == permissions.ViaRule
+		})
+		if err != nil || settled < 0 || r.Failure != entries[settled].Detail["rule"] {
+			t.Errorf("the audit has %+v, %v", entries, err)
+		}
 	}
-	refused(t, (<-call).err, permissions.CodeForbidden)
 }
 
 // narrow is a channel that can show nothing whole.

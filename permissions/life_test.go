@@ -157,6 +157,9 @@ func (l *life) check(t *rapid.T) {
 			t.Fatalf("approved by %q within %v at %s", l.r.DecidedBy, l.r.Scope, l.r.DecidedAt)
 		}
 	case Denied:
+		if l.r.DecidedVia == ViaRule {
+			break
+		}
 		l.checkUnits(t)
 		if l.r.DecidedBy == "" {
 			t.Fatal("nobody denied it")
@@ -219,6 +222,7 @@ func TestLifeOfARequest(t *testing.T) {
 				return Reply{Answer: rapid.SampledFrom(answers).Draw(t, "reply").ID, At: l.now}
 			}),
 			"withdraw": simple(func() Transition { return Withdraw{By: "fay", At: l.now} }),
+			"forbid":   simple(func() Transition { return Forbid{Rule: "rule 3", At: l.now} }),
 			"give up":  simple(func() Transition { return GiveUp{Reason: "nobody", At: l.now} }),
 			"collect":  simple(func() Transition { return Collect{At: l.now} }),
 			"void":     simple(func() Transition { return Void{By: "fay", At: l.now} }),

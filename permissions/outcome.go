@@ -37,6 +37,7 @@ const (
 	endAllowed ending = iota
 	endHeld
 	endNo
+	endForbidden
 	endLate
 	endWithdrawn
 	endTakenBack
@@ -53,7 +54,7 @@ const (
 )
 
 // outcomes is the table of the contract. In the texts, {L} is what was asked for, {until} when a grant ends, {reason}
-// the person's reason, {after} how long was waited, {why} why nobody was reached, {tool} the tool, {option} the option,
+// the person's reason, {after} how long was waited, {why} why nobody was reached or what forbids it, {tool} the tool, {option} the option,
 // {words} those of the person.
 var outcomes = []struct {
 	kind Kind
@@ -75,6 +76,7 @@ var outcomes = []struct {
 	{KindTool, "", endAllowed, "Tool {tool} approved.", false, ExitYes},
 	{KindTool, "", endHeld, "Tool {tool} approved.", false, ExitYes},
 	{KindTool, "", endNo, "Tool {tool} denied by the user.{reason}", false, ExitNo},
+	{KindTool, "", endForbidden, "Tool {tool} is forbidden here: {why}.", true, ExitOther},
 	{KindTool, "", endLate, "Tool approval timed out after {after}.", true, ExitNobody},
 	{KindTool, "", endWithdrawn, "Tool approval cancelled.", true, ExitCancelled},
 	{KindTool, "", endTakenBack, "Tool approval was given and taken back before it was used.", true, ExitCancelled},
@@ -213,6 +215,9 @@ func (r Request) ending() (end ending, ok bool) {
 		}
 		return endAllowed, true
 	case Denied:
+		if r.DecidedVia == ViaRule {
+			return endForbidden, true
+		}
 		return endNo, true
 	case Expired:
 		if r.lapsed() {

@@ -547,6 +547,9 @@ func TooLate(r Request, zone *time.Location) *Refusal {
 		if r.DecidedVia == ViaEditor {
 			return tell(CodeSettled, ExitOther, "Too late: already answered in the editor at %s. Nothing was changed.", at)
 		}
+		if r.DecidedVia == ViaRule {
+			r.DecidedBy = r.Failure
+		}
 		if r.DecidedBy == "" {
 			return tell(CodeSettled, ExitOther, "Too late: settled at %s without anybody's answer. Nothing was changed.", at)
 		}

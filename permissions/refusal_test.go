@@ -133,6 +133,8 @@ func TestTooLate(t *testing.T) {
 	}{
 		{Request{State: Approved, DecidedBy: "fay"}, "Too late: already approved by fay at " + at + ". Nothing was changed."},
 		{Request{State: Denied, DecidedBy: "sam"}, "Too late: already denied by sam at " + at + ". Nothing was changed."},
+		{Request{State: Denied, DecidedVia: ViaRule, Failure: "rule 3"},
+			"Too late: already denied by rule 3 at " + at + ". Nothing was changed."},
 		{Request{State: Answered, DecidedBy: "sam"}, "Too late: already answered by sam at " + at + ". Nothing was changed."},
 		{Request{State: Answered}, "Too late: settled at " + at + " without anybody's answer. Nothing was changed."},
 		{Request{State: Answered, DecidedVia: ViaEditor}, "Too late: already answered in the editor at " + at + ". Nothing was changed."},

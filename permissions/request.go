@@ -129,6 +129,7 @@ const (
 	ViaGrant   = "grant"   // nobody was asked: a grant covered it
 	ViaTimeout = "timeout" // nobody answered
 	ViaEditor  = "editor"  // through the asker's side, without a proven identity: see [Reply]
+	ViaRule    = "rule"    // the configuration has forbidden the call since it was asked: see [Forbid]
 )
 
 // Values of decided_via for a request that its asker withdrew with a reason.

@@ -31,6 +31,8 @@ type SettledError struct{ Request Request }
 func (e *SettledError) Error() string {
 	by := "by " + e.Request.DecidedBy
 	switch {
+	case e.Request.DecidedVia == ViaRule:
+		by = "by " + e.Request.Failure
 	case e.Request.DecidedVia == ViaEditor:
 		by = "in the editor"
 	case e.Request.DecidedBy == "":
@@ -54,7 +56,7 @@ func Step(r Request, e Transition) (Change, error) {
 
 func step(r Request, e Transition) (Change, error) {
 	switch e.(type) {
-	case Cast, Default, Reply, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Give, Lapse, Leave, Return:
+	case Cast, Default, Reply, Withdraw, Expire, Forbid, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Give, Lapse, Leave, Return:
 	default:
 		return Change{}, ErrEvent
 	}
@@ -108,6 +110,13 @@ func decide(r Request, e Transition) (Change, error) {
 				c.Records[i].Actor = r.Caller.Name
 			}
 		}
+		return c, nil
+	case Forbid:
+		if r.Kind != KindTool {
+			return Change{}, ErrNoOption
+		}
+		c := settle(r, Denied, "", ViaRule, e.At)
+		c.After.Failure, c.Records[0].Detail["rule"] = e.Rule, e.Rule
 		return c, nil
 	case GiveUp:
 		if e.Asked != nil && !slices.Equal(e.Asked, r.Asked) {

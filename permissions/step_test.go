@@ -77,6 +77,7 @@ var onPending = []struct {
 	{"give up", GiveUp{Reason: "nobody is here", At: soon}, every(Undeliverable)},
 	{"expire by the time that has passed", Expire{At: soon, Spent: true},
 		[6]any{Expired, Expired, Expired, Expired, Expired, Answered}},
+	{"forbid", Forbid{Rule: "rule 3", At: soon}, [6]any{ErrNoOption, Denied, Denied, ErrNoOption, ErrNoOption, ErrNoOption}},
 	{"give up on others", GiveUp{Reason: "nobody is here", Asked: []string{"kim"}, At: soon}, every(Pending)},
 	{"reroute", Reroute{Asked: []string{"kim"}, At: soon}, every(Pending)},
 	{"reroute to nobody", Reroute{At: soon}, every(Undeliverable)},
@@ -237,6 +238,8 @@ func TestEndings(t *testing.T) {
 			Request{State: Cancelled, DecidedBy: "fay", DecidedVia: "cli"}},
 		{"undeliverable", toolRequest(), GiveUp{Reason: "fay has blocked the bot", At: soon},
 			Request{State: Undeliverable, Failure: "fay has blocked the bot"}},
+		{"forbidden", toolRequest(), Forbid{Rule: "rule 3", At: soon},
+			Request{State: Denied, Failure: "rule 3", DecidedVia: ViaRule}},
 	} {
 		t.Run("D2/"+c.name, func(t *testing.T) {
 			got := after(t, c.r, c.e)

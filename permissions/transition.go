@@ -36,6 +36,11 @@ type (
 		At    time.Time
 		Spent bool
 	}
+	// Forbid denies a call that the configuration has forbidden since it was asked, by a rule or another name of what forbids it.
+	Forbid struct {
+		Rule string
+		At   time.Time
+	}
 	// GiveUp says that too few people can be reached, and why. It has no effect if people other than Asked are asked by
 	// now; nil Asked matches everybody.
 	GiveUp struct {
@@ -95,6 +100,7 @@ func (e Default) at() time.Time  { return e.At }
 func (e Reply) at() time.Time    { return e.At }
 func (e Withdraw) at() time.Time { return e.At }
 func (e Expire) at() time.Time   { return e.At }
+func (e Forbid) at() time.Time   { return e.At }
 func (e GiveUp) at() time.Time   { return e.At }
 func (e Reroute) at() time.Time  { return e.At }
 func (e Escalate) at() time.Time { return e.At }

@@ -153,6 +153,8 @@ func did(by, you i18n.Phrase, r permissions.Request, o Options) string {
 		return o.Text(you)
 	case r.DecidedVia == permissions.ViaEditor: // only that is known
 		return o.Sprintf(inEditor[by])
+	case r.DecidedVia == permissions.ViaRule:
+		return o.Sprintf(by, Visible(r.Failure))
 	}
 	return o.Sprintf(by, person(r.DecidedBy, o))
 }

@@ -87,6 +87,8 @@ func TestSettled(t *testing.T) {
 			`⛔ You denied this · "keep old/"`},
 		{settled(tool, denied, "sam", "telegram", time.Second, func(r *row) { r.Comment = `a"b` }),
 			`⛔ Denied by sam · 14:00 · "a\u{22}b"`},
+		{settled(tool, denied, "", permissions.ViaRule, time.Second, func(r *row) { r.Failure = "rule 3, no\u202e" }),
+			`⛔ Denied by rule 3, no\u{202E} · 14:00`},
 		{settled(permission, expired, "", timeout, 0, nil),
 			"⌛ Expired: nobody answered within 15 min"},
 		{settled(tool, expired, "", timeout, 0, func(r *row) {

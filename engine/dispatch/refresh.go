@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -262,13 +263,17 @@ func (d *Dispatch) RealignSoon(moved bool) {
 	d.changed.Notify()
 }
 
-// Realign applies the settings to a pending request, and reports whether it is another now.
+// Realign applies the settings to a pending request, and reports whether it is another now. One that they forbid is denied.
 func (d *Dispatch) Realign(ctx context.Context, r permissions.Request) (changed bool, err error) {
-	asks := d.dir.Settings().Asks(r, d.clock.Stamp())
-	if slices.Equal(asks.Asked, r.Asked) && slices.Equal(asks.EscalateTo, r.EscalateTo) && len(asks.Moved) == 0 {
+	s, now := d.dir.Settings(), d.clock.Stamp()
+	asks := s.Asks(r, now)
+	next := permissions.Transition(asks)
+	if v := s.PolicyOf(r.Caller).Evaluate(r, nil, now); v.Forbidden != "" {
+		next = permissions.Forbid{Rule: cmp.Or(v.Ruling.Name(), "tools.forbidden"), At: now}
+	} else if slices.Equal(asks.Asked, r.Asked) && slices.Equal(asks.EscalateTo, r.EscalateTo) && len(asks.Moved) == 0 {
 		return false, nil
 	}
-	c, err := d.registry.Resolve(ctx, r.ID, asks)
+	c, err := d.registry.Resolve(ctx, r.ID, next)
 	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrRow) {
 		return false, nil
 	}

@@ -80,7 +80,7 @@ func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.R
 const (
 	readUnheeded = `SELECT requests.id, session, state, decided_at, COALESCE(person, ''), COALESCE(sent_at, 0) ` +
 		`FROM requests LEFT JOIN copies ON copies.request = requests.id AND sent_at > 0 WHERE caller = $1 AND decided_at > $2 ` +
-		`AND (state IN ('denied', 'expired') OR timed_out) ORDER BY decided_at DESC LIMIT 0 + $3`
+		`AND (state IN ('denied', 'expired') OR timed_out) AND decided_via <> 'rule' ORDER BY decided_at DESC LIMIT 0 + $3`
 
 	maxUnheeded = 500
 

@@ -382,11 +382,13 @@ func (w Request) choices() []string {
 	return Each(w.Options, func(o permissions.Option) string { return o.Label })
 }
 
-// failure is why nobody was reached, which only the result has.
-func (w Request) failure() string {
-	_, why, found := strings.Cut(w.Result, "could not be delivered: ")
-	if w.State != permissions.Undeliverable || !found {
-		return ""
+// failure is why nobody was reached or what forbids it, which only the result has.
+func (w Request) failure() (why string) {
+	switch {
+	case w.State == permissions.Undeliverable:
+		_, why, _ = strings.Cut(w.Result, "could not be delivered: ")
+	case Value(w.DecidedVia) == permissions.ViaRule:
+		_, why, _ = strings.Cut(w.Result, " is forbidden here: ")
 	}
 	return strings.TrimSuffix(why, ".")
 }

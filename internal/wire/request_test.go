@@ -125,6 +125,10 @@ func requests() map[string]permissions.RequestView {
 		"undeliverable": of(func(r *permissions.Request) {
 			r.State, r.Failure = permissions.Undeliverable, "fay has blocked the bot; sam could not be delivered: at all"
 		}),
+		"forbidden": of(func(r *permissions.Request) {
+			r.Kind, r.Tags, r.Tool, r.Input = permissions.KindTool, nil, "run_command", json.RawMessage(`{"cmd":"ls"}`)
+			r.State, r.DecidedBy, r.DecidedVia, r.Failure = permissions.Denied, "", permissions.ViaRule, `rule 3, "no ls"`
+		}),
 		"expired": of(func(r *permissions.Request) {
 			r.State, r.DecidedVia = permissions.Expired, permissions.ViaTimeout
 		}),

@@ -127,6 +127,7 @@ func testApply(t *testing.T, b Backend) {
 		"withdraw":         {ask(), []permissions.Transition{permissions.Withdraw{By: "uid:1000", Via: "cli", At: later}}},
 		"expire":           {ask(), []permissions.Transition{permissions.Expire{At: noon.Add(timeout)}}},
 		"nobody chose":     {ask(clarification), []permissions.Transition{permissions.Expire{At: noon.Add(timeout)}}},
+		"forbid":           {ask(step), []permissions.Transition{permissions.Forbid{Rule: "rule 3", At: later}}},
 		"give up":          {ask(), []permissions.Transition{permissions.GiveUp{Reason: "fay has blocked the bot", At: later}}},
 		"leave, return":    {ask(), []permissions.Transition{leave, leave, back}},
 		"use":              {ask(), []permissions.Transition{allow(), use}},
