@@ -726,3 +726,43 @@ func TestAReloadAsksNobodyForAnothersPart(t *testing.T) {
 		}
 	}
 }
+
+// TestAListedGrantSaysWhatSuspendsIt: a list of grants names the lock, the stop or the person gone for which nothing runs under one.
+func TestAListedGrantSaysWhatSuspendsIt(t *testing.T) {
+	f, s, k := phones()
+	st := newEnv(t, team(), f, s, k)
+	call := st.ask(t.Context(), network("x"))
+	id := st.shown(f.Memory, 1).Request.ID
+	f.must(t, id, allowFor(quarter))
+	s.must(t, id, allowFor(quarter))
+	st.get(call)
+	did := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	says := func(want string) {
+		t.Helper()
+		grants, err := st.Grants(t.Context(), boss, "", 9)
+		if err != nil || len(grants) != 1 || grants[0].Suspended != want {
+			t.Errorf("%+v, %v, want %q", grants, err, want)
+		}
+	}
+	says("")
+	st.lock(samAt, "fay") // who gave it with sam
+	says("fay is locked until: daycared unlock fay")
+	unlocked(t, st, operator, true)
+	says("")
+	_, _, err := st.StopAgent(t.Context(), boss, "uid:1000")
+	did(nil, err)
+	says("uid:1000 is stopped until: daycared resume uid:1000")
+	did(st.ResumeAgent(t.Context(), boss, "uid:1000"))
+	did(st.StopAll(t.Context(), samAt))
+	says("everything is stopped by sam until: daycared resume")
+	did(nil, st.Resume(t.Context(), boss))
+	left := team()
+	left.People, left.Routes = []connectors.Person{kim}, []engine.Route{{Ask: []string{"kim"}}}
+	st.Configure(left)
+	says("sam is not configured")
+}

@@ -302,8 +302,16 @@ func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permi
 		return nil, err
 	}
 	all, err := e.store.Grants(ctx, caller.Name, e.clock.Now())
-	if all = e.relied(all); err != nil || !e.Settings().Several() {
+	if all = e.relied(all); err != nil {
 		return all, err
+	}
+	return all, e.addGivers(ctx, all)
+}
+
+// addGivers adds to grants who gave them, if that may have been several people.
+func (e *Engine) addGivers(ctx context.Context, all []permissions.Grant) error {
+	if !e.Settings().Several() {
+		return nil
 	}
 	for i, g := range all {
 		if g.Rule != "" { // it says so itself
@@ -311,11 +319,11 @@ func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permi
 		}
 		r, err := e.store.Read(ctx, g.Request)
 		if err != nil && !errors.Is(err, permissions.ErrRow) {
-			return nil, err
+			return err
 		}
 		all[i].Several = r.GaveTo(g)
 	}
-	return all, nil
+	return nil
 }
 
 // ofAgent leaves out the session grants of other agents of the same caller: agents that are not ours name their session

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -218,9 +219,37 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity, after permi
 			if err == nil {
 				err = addCodes(ctx, e.store, grants, func(g *permissions.Grant) (permissions.ID, *string) { return g.Request, &g.Code })
 			}
+			if err == nil {
+				err = e.addGivers(ctx, grants)
+			}
+			for i, g := range grants {
+				grants[i].Suspended = e.suspends(g)
+			}
 			return e.ShownGrants(ctx, grants, id.Via), shared.Unread(err)
 		}
 	}
+}
+
+// suspends returns why nothing may be done under a grant in force just now; empty: it may.
+func (e *Engine) suspends(g permissions.Grant) string {
+	if by := e.StoppedBy(); by != "" {
+		return fmt.Sprintf("everything is stopped by %s until: daycared resume", by)
+	}
+	for _, l := range e.StoppedAgents() {
+		if l.Person == permissions.StopOf(g.Caller) {
+			return fmt.Sprintf("%s is stopped until: daycared resume %[1]s", l.AgentName())
+		}
+	}
+	left := g.By + " is not configured"
+	for _, name := range g.Givers() {
+		switch p, known := e.Settings().Person(name); {
+		case p.Locked != "":
+			return directory.AccountProblem(p, "").Error()
+		case known:
+			left = ""
+		}
+	}
+	return left
 }
 
 // Revoke revokes a grant and returns what ran under it.

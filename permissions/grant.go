@@ -92,6 +92,7 @@ type Grant struct {
 	RevokedAt time.Time
 	// SuspendedAt is since when the grant is suspended because the store was restored; the operator may reinstate it.
 	SuspendedAt time.Time
+	Suspended   string // why else nothing may be done under it where it is listed, and what to do; not stored
 	Used        int
 	Several     []string // if several people gave it, all of them; not stored, see [Request.GaveTo]
 }

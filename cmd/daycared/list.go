@@ -385,9 +385,6 @@ func (c *CLI) grantsCommand() *cobra.Command {
 }
 
 func (l *listPrinter) grants(ctx context.Context, client *admin.Client, me admin.Me, page []permissions.Grant) error {
-	if me.StoppedBy != nil && l.printed == 0 && len(page) > 0 {
-		l.say("everything is stopped by %s: these grants are suspended until: daycared resume", spelled(*me.StoppedBy))
-	}
 	var rows [][]string
 	for _, g := range page {
 		if l.asJSON {
@@ -400,9 +397,13 @@ func (l *listPrinter) grants(ctx context.Context, client *admin.Client, me admin
 		if g.Call != (permissions.Digest{}) {
 			s, _ = client.Show(ctx, string(g.Request)) // it may not be kept any more
 		}
+		why := sinceRestored(!g.SuspendedAt.IsZero())
+		if g.Suspended != "" {
+			why = "\tsuspended: " + spelled(g.Suspended)
+		}
 		rows = append(rows, []string{
 			g.ID.Short(), dash(g.Code), covers(g, s), spelled(g.Caller), lasts(g, me.Location()), fmt.Sprintf("used %d", g.Used),
-			"by " + spelled(g.By) + sinceRestored(!g.SuspendedAt.IsZero()),
+			"by " + spelled(g.By) + why,
 		})
 	}
 	return l.table(6, rows)

@@ -222,6 +222,9 @@ func InForce(g permissions.Grant, o Options) string {
 	if !g.SuspendedAt.IsZero() {
 		used = o.Sprintf("%s, suspended since the store was restored", used)
 	}
+	if g.Suspended != "" {
+		used = o.Sprintf("%s, suspended: %s", used, Visible(failure(g.Suspended, o)))
+	}
 	return o.Sprintf("%s for %s, allowed by %s at %s %s, %s",
 		covers(g, o), caller, person(brief(g.By, maxName), o), moment(g.CreatedAt, o), lasts(g, o), used)
 }

@@ -94,6 +94,7 @@ var failures = []i18n.Phrase{
 	"%s is not configured", "%s's %s is not switched on", "no channel is switched on",
 	"too few of the people who were asked are left in the configuration",
 	"too few of the people who were asked may still answer; locked: %s", "%s is locked until: daycared unlock %s",
+	"%s is stopped until: daycared resume %s", "everything is stopped by %s until: daycared resume",
 	"%s has blocked the bot since %s; %s has to press Start",
 	"%s never pressed Start; %s has to open the bot and press Start",
 	"%s's WhatsApp account has changed its keys; enrol it again: daycared pair %s --via whatsapp",

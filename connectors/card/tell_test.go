@@ -75,6 +75,8 @@ func TestWhyNobodyCouldBeAskedIsTranslated(t *testing.T) {
 			"bei telegram ist ausgesetzt, seit die Datenbank wiederhergestellt wurde: bestätigen mit daycared reinstate fay/telegram",
 		"fay's telegram account has changed its keys: enrol it again with daycared pair fay --via telegram": "Das Konto von fay bei telegram " +
 			"hat neue Schlüssel: neu verbinden mit daycared pair fay --via telegram",
+		"coder is stopped until: daycared resume coder":       "coder ist angehalten bis: daycared resume coder",
+		"everything is stopped by sam until: daycared resume": "von sam ist alles angehalten bis: daycared resume",
 		"fay is a bottle": "fay is a bottle",
 		" is a bot":       " is a bot",
 	} {

@@ -427,6 +427,8 @@ type Grant struct {
 	Used      int            `json:"used"`
 	// SuspendedAt is since when it is suspended, because the store was restored.
 	SuspendedAt *time.Time `json:"suspended_at"`
+	// Suspended is why else it is suspended where grants are listed: a lock or a stop.
+	Suspended string `json:"suspended,omitzero"`
 	// Rule is what the grant of a rule covers; its until moves with each use.
 	Rule    permissions.GrantedRule `json:"rule,omitzero"`
 	LastUse *time.Time              `json:"last_use,omitzero"`
@@ -438,7 +440,7 @@ func FromGrant(g permissions.Grant) Grant {
 		ID: g.ID, Caller: g.Caller, Session: OrNull(g.Session), Tags: Each(g.Tags, permissions.Tag.String),
 		Tool: OrNull(g.Tool), Until: OrNullTime(g.Until), Request: g.Request, Code: g.Code, By: g.By,
 		CreatedAt: OrNullTime(g.CreatedAt), RevokedAt: OrNullTime(g.RevokedAt), Used: g.Used,
-		SuspendedAt: OrNullTime(g.SuspendedAt), Rule: g.Rule, LastUse: OrNullTime(g.LastUse()),
+		SuspendedAt: OrNullTime(g.SuspendedAt), Suspended: g.Suspended, Rule: g.Rule, LastUse: OrNullTime(g.LastUse()),
 	}
 	if g.Call != (permissions.Digest{}) {
 		w.Call = OrNull(g.Call.String())
@@ -461,7 +463,7 @@ func (w Grant) Permissions() (permissions.Grant, error) {
 	return permissions.Grant{
 		ID: w.ID, Caller: w.Caller, Session: Value(w.Session), Tags: tags, Tool: Value(w.Tool), Call: call,
 		Until: Value(w.Until), Request: w.Request, Code: w.Code, By: w.By, CreatedAt: Value(w.CreatedAt),
-		RevokedAt: Value(w.RevokedAt), Used: w.Used, SuspendedAt: Value(w.SuspendedAt), Rule: w.Rule,
+		RevokedAt: Value(w.RevokedAt), Used: w.Used, SuspendedAt: Value(w.SuspendedAt), Suspended: w.Suspended, Rule: w.Rule,
 	}, nil
 }
 
