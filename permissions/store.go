@@ -80,7 +80,7 @@ type Copy struct {
 }
 
 // ShownAlways is the revision shown of a copy whose person follows every change: it is never outdated.
-const ShownAlways = math.MaxInt64
+const ShownAlways = math.MaxInt32
 
 // ElsewhereError says that a copy is known as another message than the one to be recorded, which was not.
 type ElsewhereError struct{ Ref string }

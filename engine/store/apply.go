@@ -102,7 +102,7 @@ func (s *Store) usedBefore(r permissions.Request) bool {
 	return !r.UsedAt.IsZero() && r.UsedAt.Before(s.restoredAt)
 }
 
-const countKey = `SELECT COUNT(*) FROM votes WHERE key = $1 AND key <> ''`
+const countKey = `SELECT COUNT(*) FROM request_votes WHERE key = $1 AND key <> ''`
 
 // voteKnown reports whether the vote e was stored before.
 func voteKnown(ctx context.Context, from source, e permissions.Transition) (bool, error) {
@@ -132,7 +132,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 		t.rows.keep(c.After)
 	}
 	if c.Vote != nil {
-		t.exec(ctx, addVote, append([]any{c.Before.ID}, voteFields(c.Vote)...)...)
+		t.exec(ctx, addVote, append([]any{c.Before.Number}, voteFields(c.Vote)...)...)
 	}
 	dropVotes(ctx, t, c)
 	askAnew(ctx, t, c)
@@ -160,10 +160,10 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 	}
 }
 
-const addVote = `INSERT INTO votes (request, n, ` + voteColumns + `) ` +
-	`VALUES ($1, (SELECT COALESCE(MAX(n), 0) + 1 FROM votes WHERE request = $1), $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+const addVote = `INSERT INTO request_votes (request, n, ` + voteColumns + `) ` +
+	`VALUES ($1, (SELECT COALESCE(MAX(n), 0) + 1 FROM request_votes WHERE request = $1), $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
-const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3 AND answer = $4`
+const deleteVotes = `DELETE FROM request_votes WHERE request = $1 AND voter = $2 AND call = $3 AND answer = $4`
 
 // dropVotes deletes the votes that the change removed. In a step, a person's vote on one call may go while one on another stays.
 func dropVotes(ctx context.Context, t *tx, c permissions.Change) {
@@ -172,18 +172,18 @@ func dropVotes(ctx context.Context, t *tx, c permissions.Change) {
 			return kept.By == v.By && kept.Call == v.Call && kept.Answer == v.Answer
 		}
 		if !slices.ContainsFunc(c.After.Votes, same) {
-			t.exec(ctx, deleteVotes, c.Before.ID, v.By, v.Call, v.Answer)
+			t.exec(ctx, deleteVotes, c.Before.Number, v.By, v.Call, v.Answer)
 		}
 	}
 }
 
-const deleteFailed = `DELETE FROM copies WHERE request = $1 AND person = $2 AND failed <> ''`
+const deleteFailed = `DELETE FROM request_copies WHERE request = $1 AND person = $2 AND failed <> ''`
 
 // askAnew also deletes the failed copies of everybody whom the change asks: what prevented delivery may have passed.
 func askAnew(ctx context.Context, t *tx, c permissions.Change) {
 	for _, person := range c.After.Asked {
 		if !slices.Contains(c.Before.Asked, person) {
-			t.exec(ctx, deleteFailed, c.Before.ID, person)
+			t.exec(ctx, deleteFailed, c.Before.Number, person)
 			t.rows.dropCopies(c.Before.ID)
 		}
 	}

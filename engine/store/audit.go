@@ -12,10 +12,42 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const newestEntry = `SELECT seq, hash FROM audit WHERE chain = $1 ORDER BY seq DESC LIMIT 1`
+// An entry's key is the number of its chain, times 2^48, and its seq.
+const (
+	// lowestKey and highestKey bound the keys of the chain that the first parameter names.
+	lowestKey  = `(SELECT number FROM chains WHERE name = $1) << 48`
+	highestKey = lowestKey + ` | 281474976710655`
+
+	inChain = `key BETWEEN ` + lowestKey + ` AND ` + highestKey
+
+	newestEntry = `SELECT seq, hash FROM audit WHERE ` + inChain + ` ORDER BY key DESC LIMIT 1`
+)
+
+// withoutKeys makes of a query of the audit one of a store from before its entries had a key.
+var withoutKeys = strings.NewReplacer(inChain, `chain = $1`, `key = `+lowestKey+` | $2`, `chain = $1 AND seq = $2`,
+	`ORDER BY key`, `ORDER BY seq`)
+
+// ofAudit is a query of the audit as the store needs it, which may not be migrated yet.
+func ofAudit(ctx context.Context, from source, text string) (string, error) {
+	keyed, err := hasKeys(ctx, from)
+	if err == nil && !keyed {
+		text = withoutKeys.Replace(text)
+	}
+	return text, err
+}
+
+// hasKeys reports whether the entries of a store have a key.
+func hasKeys(ctx context.Context, from source) (bool, error) {
+	n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('audit') WHERE name = 'key'`)
+	return n > 0, err
+}
 
 func readHead(ctx context.Context, from source, chain string) (h head, err error) {
-	err = from.QueryRowContext(ctx, newestEntry, chain).Scan(&h.seq, digest{&h.hash})
+	text, err := ofAudit(ctx, from, newestEntry)
+	if err != nil {
+		return head{}, err
+	}
+	err = from.QueryRowContext(ctx, text, chain).Scan(&h.seq, digest{&h.hash})
 	if err = orNone(err); err != nil {
 		return head{}, unreadable("the head of the audit", err)
 	}
@@ -43,19 +75,20 @@ var (
 // addRows inserts so many rows of [keyedColumns].
 func addRows(rows int) string {
 	var all []string
-	names := strings.Split(keyedColumns, `, `)
+	_, names, _ := strings.Cut(keyedColumns, `, seq, `)
+	const before = 2 // the chain and the seq
+	n := before + strings.Count(names, `,`) + 1
 	for row := range rows {
-		values := []string{numberOf(parameter(row*len(names) + 1))}
-		for i := range names[1:] {
-			values = append(values, parameter(row*len(names)+i+2))
+		// Without its chain it is refused: SQLite would make up a key.
+		key := `COALESCE(` + strings.Replace(lowestKey, `$1`, parameter(row*n+1), 1) + ` | ` + parameter(row*n+before) + `, '')`
+		values := []string{key}
+		for i := before; i < n; i++ {
+			values = append(values, parameter(row*n+i+1))
 		}
 		all = append(all, `(`+strings.Join(values, `, `)+`)`)
 	}
-	return `INSERT INTO entries (` + keyedColumns + `) VALUES ` + strings.Join(all, `, `)
+	return `INSERT INTO entries (key, ` + names + `) VALUES ` + strings.Join(all, `, `)
 }
-
-// numberOf is the number of the chain that a parameter names.
-func numberOf(name string) string { return `(SELECT number FROM chains WHERE name = ` + name + `)` }
 
 // entryRow are the values of a new entry's row, of which [storedEntry.whole] is the reverse: its type and its request by number if they
 // have one, without the request's digest, and without the hash of the entry before, unless a gap is between.
@@ -131,9 +164,10 @@ const (
 	restated  = "closed" // what else is closed is in the entries after it
 )
 
-const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
+const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE key > ` + lowestKey + ` | $2 AND key <= ` + highestKey +
+	` ORDER BY key LIMIT 0 + $3`
 
-var readSeqFromEnd = `SELECT seq FROM entries WHERE chain = ` + numberOf("$1") + ` ORDER BY seq DESC LIMIT 1 OFFSET 0 + $2`
+const readSeqFromEnd = `SELECT key & 281474976710655 FROM entries WHERE ` + inChain + ` ORDER BY key DESC LIMIT 1 OFFSET 0 + $2`
 
 // Audit lists at most limit entries after seq, below 0 from so many before the end on, of a chain (empty: this daemon's own), oldest
 // first. An unreadable entry has no hash.
@@ -192,11 +226,11 @@ var readEvents = func() string {
 	}
 	columns := `audit.` + strings.ReplaceAll(entryColumns, `, `, `, audit.`)
 	return `SELECT ` + columns + `, COALESCE(requests.session, ''), COALESCE(requests.asked, '` + emptyList + `') ` +
-		`FROM audit LEFT JOIN requests ON requests.id = audit.request WHERE audit.chain = $1 AND audit.seq > $2 ` +
-		`AND audit.type IN (` + strings.Join(types, `, `) + `) ORDER BY audit.seq LIMIT 0 + $3`
+		`FROM audit LEFT JOIN requests ON requests.id = audit.request WHERE audit.key > ` + lowestKey + ` | $2 ` +
+		`AND audit.key <= ` + highestKey + ` AND audit.type IN (` + strings.Join(types, `, `) + `) ORDER BY audit.key LIMIT 0 + $3`
 }()
 
-const readFirst = `SELECT seq FROM audit WHERE chain = $1 ORDER BY seq LIMIT 1`
+const readFirst = `SELECT seq FROM audit WHERE ` + inChain + ` ORDER BY key LIMIT 1`
 
 func eventFields(h *permissions.Event) []any {
 	return append(entryFields(&h.Entry), &h.Session, list[string]{&h.Asked})
@@ -253,7 +287,7 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) (found []per
 	return found, first, err
 }
 
-const readNewestTime = `SELECT at FROM audit WHERE chain = $1 AND at BETWEEN 0 AND 253402300799999999 ORDER BY seq DESC LIMIT 1`
+const readNewestTime = `SELECT at FROM audit WHERE ` + inChain + ` AND at BETWEEN 0 AND 253402300799999999 ORDER BY key DESC LIMIT 1`
 
 // NewestTime is the time of the newest entry of the daemon's chain, or zero.
 func (s *Store) NewestTime(ctx context.Context) (at time.Time, err error) {
@@ -266,7 +300,7 @@ func (s *Store) NewestTime(ctx context.Context) (at time.Time, err error) {
 // Changed returns a channel that the next audit entry closes. It is safe for concurrent use.
 func (s *Store) Changed() <-chan struct{} { return s.bell.wait() }
 
-const readEntryHash = `SELECT hash FROM audit WHERE chain = $1 AND seq = $2`
+const readEntryHash = `SELECT hash FROM audit WHERE key = ` + lowestKey + ` | $2`
 
 // hasEntry reports whether the audit has the mark's entry, or begins after it because it was pruned.
 func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
@@ -274,12 +308,18 @@ func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 		return true, nil
 	}
 	field := func(h *permissions.Digest) []any { return []any{digest{h}} }
-	found, err := collect(ctx, from, "an entry of the audit", field, readEntryHash, m.Chain, m.Seq)
+	text, err := ofAudit(ctx, from, readEntryHash)
+	if err != nil {
+		return false, err
+	}
+	found, err := collect(ctx, from, "an entry of the audit", field, text, m.Chain, m.Seq)
 	if err != nil || len(found) > 0 {
 		return err == nil && found[0].String() == m.Hash, err
 	}
 	var first int64 // a missing entry may also lie in the gap before a life
-	err = from.QueryRowContext(ctx, readFirst, m.Chain).Scan(&first)
+	if text, err = ofAudit(ctx, from, readFirst); err == nil {
+		err = from.QueryRowContext(ctx, text, m.Chain).Scan(&first)
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -287,19 +327,19 @@ func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 }
 
 const (
-	storedColumns = `SELECT entries.seq, at, type, entries.request, actor, via, detail, hash, entries.mac, prev, `
+	storedColumns = `SELECT seq, at, type, entries.request, actor, via, detail, hash, entries.mac, prev, `
 	ofPruned      = ` FROM pruned WHERE number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END)`
-	storedFrom    = ` WHERE chain = $1 AND entries.seq >= $2 ORDER BY entries.seq LIMIT 0 + $3`
 )
 
 var (
 	// readEntries reads entries as they are stored, and what they need of their requests: with views it takes three times as long.
-	readEntries = storedColumns + `'' || COALESCE(requests.id, (SELECT id` + ofPruned + `, ''), COALESCE(requests.digest, (SELECT digest` +
-		ofPruned + `) FROM entries LEFT JOIN requests ON requests.number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END` +
-		strings.Replace(storedFrom, "$1", numberOf("$1"), 1)
+	readEntries = strings.Replace(storedColumns, `seq`, `entries.key & 281474976710655`, 1) + `'' || COALESCE(requests.id, ` +
+		`(SELECT id` + ofPruned + `, ''), COALESCE(requests.digest, (SELECT digest` + ofPruned + `) FROM entries LEFT JOIN requests ` +
+		`ON requests.number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END ` +
+		`WHERE entries.key BETWEEN ` + lowestKey + ` | MAX($2, 0) AND ` + highestKey + ` ORDER BY entries.key LIMIT 0 + $3`
 
-	// readLongEntries is readEntries in a store from before entries were short, and readOldEntries in one from before they were keyed.
-	readLongEntries = storedColumns + `'', NULL FROM audit AS entries` + storedFrom
+	// readLongEntries is readEntries in a store from before entries had a key, and readOldEntries in one from before they had seals.
+	readLongEntries = storedColumns + `'', NULL FROM audit AS entries WHERE chain = $1 AND seq >= $2 ORDER BY seq LIMIT 0 + $3`
 	readOldEntries  = strings.Replace(readLongEntries, "entries.mac", "''", 1)
 )
 

@@ -191,10 +191,9 @@ func newBareSame(b testing.TB) *bare {
 	seq := int64(0)
 	var n atomic.Int64
 	mac := make([]byte, sha256.Size)
-	w.exec(insertChain, "bare")
 	entry := func(r permissions.Request, what permissions.Record) {
 		seq++
-		w.exec(addEntry, s.entryRow(&permissions.Entry{Chain: "bare", Seq: seq, Record: what}, r.Number, r.Digest)...)
+		w.exec(addEntry, s.entryRow(&permissions.Entry{Chain: s.chain, Seq: seq, Record: what}, r.Number, r.Digest)...)
 	}
 	var asked sync.Map
 	w.insert = func() (string, func()) {
@@ -222,7 +221,7 @@ func newBareSame(b testing.TB) *bare {
 		v := *c.Vote
 		return func() {
 			w.exec(updateRow, append(changingFields(&c.After), int64(0), mac, id)...)
-			w.exec(addVote, append([]any{r.ID}, voteFields(&v)...)...)
+			w.exec(addVote, append([]any{r.Number}, voteFields(&v)...)...)
 			for _, record := range c.Records {
 				entry(r, record)
 			}

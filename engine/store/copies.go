@@ -93,13 +93,14 @@ func copyFields(c *permissions.Copy) []any {
 	}
 }
 
-const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+const insertCopy = `INSERT INTO request_copies (` + copyColumns + `) ` +
+	`VALUES ((SELECT number FROM requests WHERE id = $1), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 // nothingShown is the lowest revision shown of a request without copies: none is stale.
 const nothingShown = permissions.ShownAlways
 
 const readLagging = `SELECT id FROM requests WHERE revision > shown AND number > $1 AND EXISTS ` +
-	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2 AND failed = '' ` +
+	`(SELECT 1 FROM request_copies AS copies WHERE copies.request = requests.number AND connector = $2 AND failed = '' ` +
 	`AND copies.shown < requests.revision) ORDER BY number LIMIT 0 + $3`
 
 // StaleCopies implements [engine.Store].
@@ -177,7 +178,11 @@ func firstShown(c permissions.Copy) []permissions.Record {
 	}}
 }
 
-const nameCopy = `UPDATE copies SET ref = $1, mac = $2 WHERE request = $3 AND person = $4 AND connector = $5 AND place = $6`
+// numberOf is the number of the request whose id is the third parameter.
+const numberOf = `(SELECT number FROM requests WHERE id = $3)`
+
+const nameCopy = `UPDATE request_copies SET ref = $1, mac = $2 WHERE request = ` + numberOf +
+	` AND person = $4 AND connector = $5 AND place = $6`
 
 const readCopy = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 AND person = $2 AND connector = $3 AND place = $4`
 
@@ -228,8 +233,8 @@ const (
 		`excluded.sent_at, excluded.failed, excluded.dated, excluded.burst, excluded.mac)`
 
 	// The row holds the lowest revision that any copy shows, so that an index finds stale copies.
-	noteShown = `UPDATE requests SET shown = COALESCE((SELECT MIN(copies.shown) FROM copies ` +
-		`WHERE copies.request = requests.id AND failed = ''), $1) `
+	noteShown = `UPDATE requests SET shown = COALESCE((SELECT MIN(copies.shown) FROM request_copies AS copies ` +
+		`WHERE copies.request = requests.number AND failed = ''), $1) `
 
 	noteShownOne = noteShown + `WHERE id = $2`
 )
@@ -278,8 +283,9 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 
 const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND +number > $1 AND EXISTS ` +
 	`(SELECT 1 FROM ` + askedOf + ` WHERE NOT EXISTS ` +
-	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value AND copies.failed = '') ` +
-	`OR EXISTS (SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value ` +
+	`(SELECT 1 FROM request_copies AS copies WHERE copies.request = requests.number AND copies.person = person.value ` +
+	`AND copies.failed = '') ` +
+	`OR EXISTS (SELECT 1 FROM request_copies AS copies WHERE copies.request = requests.number AND copies.person = person.value ` +
 	`AND copies.failed <> '')) ORDER BY +number LIMIT 0 + $2`
 
 // RequestsWithoutCopies implements [engine.Store].
@@ -291,18 +297,19 @@ func (s *Store) RequestsWithoutCopies(ctx context.Context, after permissions.ID,
 
 const (
 	// SentAt stays: it records that the person saw the request once.
-	forgetCopy = `UPDATE copies SET ref = $1, mac = $2, shown = 0 WHERE request = $3 AND person = $4 AND connector = $5 AND place = $6`
+	forgetCopy = `UPDATE request_copies SET ref = $1, mac = $2, shown = 0 WHERE request = ` + numberOf +
+		` AND person = $4 AND connector = $5 AND place = $6`
 
 	notePending = noteShown + `WHERE state = 'pending' AND shown > 0 AND EXISTS ` + hasCopy
 
-	forgetSettled = `UPDATE copies SET failed = CASE WHEN ref = '' THEN 'settled before it was shown' ELSE '' END, ` +
-		`shown = (SELECT revision FROM requests WHERE requests.id = copies.request) ` +
+	forgetSettled = `UPDATE request_copies SET failed = CASE WHEN ref = '' THEN 'settled before it was shown' ELSE '' END, ` +
+		`shown = (SELECT revision FROM requests WHERE number = request) ` +
 		`WHERE connector = $1 AND failed = '' ` +
-		`AND request IN (SELECT id FROM requests WHERE revision > shown AND state <> 'pending')`
+		`AND request IN (SELECT number FROM requests WHERE revision > shown AND state <> 'pending')`
 
 	noteSettled = noteShown + `WHERE revision > shown AND state <> 'pending' AND EXISTS ` + hasCopy
 
-	hasCopy = `(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2)`
+	hasCopy = `(SELECT 1 FROM request_copies AS copies WHERE copies.request = requests.number AND connector = $2)`
 )
 
 const readLately = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
@@ -319,8 +326,8 @@ const (
 	readLive = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
 		`AND request IN (SELECT id FROM requests WHERE state = 'pending') ORDER BY request, person`
 
-	againPending = `UPDATE copies SET shown = 0 WHERE connector = $1 AND failed = '' AND ref <> '' ` +
-		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
+	againPending = `UPDATE request_copies SET shown = 0 WHERE connector = $1 AND failed = '' AND ref <> '' ` +
+		`AND request IN (SELECT number FROM requests WHERE state = 'pending')`
 )
 
 // ShowAgain implements [engine.Store].

@@ -24,7 +24,7 @@ func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 	fields := func(c *[2]string) []any { return []any{&c[0], &c[1]} }
 	columns, err := collect(t.Context(), o.writer, "", fields, "SELECT m.name, c.name "+
 		"FROM sqlite_schema AS m, pragma_table_info(m.name) AS c "+
-		"WHERE m.name IN ('requests', 'votes', 'grants', 'tokens', 'pairings', 'locks', 'suspensions', 'entries', 'chains', 'meta') "+
+		"WHERE m.name IN ('requests', 'request_votes', 'grants', 'tokens', 'pairings', 'locks', 'suspensions', 'entries', 'chains', 'meta') "+
 		"AND c.type = 'TEXT' "+
 		"AND c.name <> 'answered'") // opens nothing
 	if err != nil || len(columns) < 60 {
@@ -39,8 +39,8 @@ func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "daycared.db")
 			copyFiles(t, o.path, path, "")
 			first := " WHERE " + column + " = (SELECT MAX(" + column + ") FROM " + table + ")"
-			if column == "key" && table == "votes" { // an empty blob is unique as well
-				first += " AND request = (SELECT MIN(request) FROM votes)"
+			if column == "key" && table == "request_votes" { // an empty blob is unique as well
+				first += " AND request = (SELECT MIN(request) FROM request_votes)"
 			}
 			if err := change(t.Context(), path, statements("UPDATE "+table+" SET "+column+" = CAST("+column+" AS BLOB)"+first)); err != nil {
 				t.Fatal(err)
@@ -126,7 +126,7 @@ func TestNothingIsWrittenWhereATriggerCouldUndoIt(t *testing.T) {
 		"G2/a token": {"BEFORE INSERT ON tokens BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *populatedStore) error {
 			return o.AddToken(t.Context(), permissions.Token{ID: "T2", Name: "x", Hash: permissions.Digest{8}}, "op", "cli")
 		}},
-		"A7/a vote": {"BEFORE INSERT ON votes BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *populatedStore) error {
+		"A7/a vote": {"BEFORE INSERT ON request_votes BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *populatedStore) error {
 			_, err := o.Apply(t.Context(), o.waiting.ID, fayAllows())
 			return err
 		}},

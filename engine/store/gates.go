@@ -16,7 +16,7 @@ import (
 const readGates = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request IN (SELECT '' ` +
 	`UNION ALL SELECT +request FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 	`UNION ALL SELECT +number FROM grants JOIN requests ON requests.id = request WHERE revoked_at = 0 AND ended_at = 0)) ` +
-	`CROSS JOIN audit ON chain = c AND seq = s ORDER BY seq`
+	`CROSS JOIN audit ON audit.key = k ORDER BY k`
 
 // readGateEntries reads the entries about what opens and shuts something, in order.
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND type IN ('GRANT_ADDED', 'GRANT_REVOKED', ` +

@@ -355,7 +355,7 @@ func TestADenialThatWasPutBackWaitsNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 			meddle(t, o.Store, "PRAGMA foreign_keys = off; REPLACE INTO requests SELECT * FROM kept.earlier; DROP TABLE kept.earlier; "+
-				"DELETE FROM votes WHERE request = '"+string(id)+"'")
+				fmt.Sprint("DELETE FROM request_votes WHERE request = ", o.waiting.Number))
 			s := o.Store
 			if restarts {
 				if err := o.Close(); err != nil {
@@ -450,8 +450,8 @@ func TestVerifyClaimsNothingOfWhatWasPruned(t *testing.T) {
 				o.Store = reopen(t, o.path)
 			}
 			ended := approve(t, o.Store, permissions.Once)
-			for _, of := range []string{"votes WHERE request", "requests WHERE id"} {
-				meddle(t, o.Store, "PRAGMA foreign_keys = off; DELETE FROM "+of+" = '"+string(ended.ID)+"'")
+			for _, of := range []string{"request_votes WHERE request", "requests WHERE number"} {
+				meddle(t, o.Store, fmt.Sprintf("PRAGMA foreign_keys = off; DELETE FROM %s = %d", of, ended.Number))
 			}
 			if _, err := o.Verify(t.Context()); err == nil {
 				t.Error("what ended since is missing, and the audit verifies")
@@ -478,15 +478,16 @@ func TestARowThatCannotBeReadIsLeftOut(t *testing.T) {
 		"D9/the tags of a request":     {"UPDATE requests SET tags = 'x' WHERE state = 'pending'", "request "},
 		"D9/the deadline of a request": {"UPDATE requests SET created_at = 'x' WHERE state = 'pending'", "request "},
 		"D9/whom a request asks":       {`UPDATE requests SET asked = '["sam"]' WHERE state = 'pending'`, "request "},
-		"D9/a vote":                    {"UPDATE votes SET at = 'x' WHERE request IN (SELECT id FROM requests WHERE used_at = 0)", "request "},
-		"D9/the tags of a grant":       {"UPDATE grants SET tags = 'x'", "grant "},
-		"D9/the seal of a grant":       {"UPDATE grants SET mac = x'00'", "grant "},
-		"D9/the hash of a token":       {"UPDATE tokens SET hash = x'00' WHERE id = 'T1'", "token T1"},
-		"D9/the age of a token":        {"UPDATE tokens SET created_at = 'x' WHERE id = 'T1'", "token T1"},
-		"D9/the time of a pairing":     {"UPDATE pairings SET paired_at = 'x'", "pairing fay/telegram"},
-		"D9/the time of a suspension":  {"UPDATE suspensions SET at = 'x'", ""},
-		"D9/the time of a lock":        {"UPDATE locks SET locked_at = 'x'", ""},
-		"D9/an entry of a gate":        {"UPDATE entries SET detail = 'x' WHERE type = (SELECT number FROM types WHERE name = 'PAIRED')", ""},
+		"D9/a vote": {"UPDATE request_votes SET at = 'x' WHERE request IN " +
+			"(SELECT number FROM requests WHERE used_at = 0)", "request "},
+		"D9/the tags of a grant":      {"UPDATE grants SET tags = 'x'", "grant "},
+		"D9/the seal of a grant":      {"UPDATE grants SET mac = x'00'", "grant "},
+		"D9/the hash of a token":      {"UPDATE tokens SET hash = x'00' WHERE id = 'T1'", "token T1"},
+		"D9/the age of a token":       {"UPDATE tokens SET created_at = 'x' WHERE id = 'T1'", "token T1"},
+		"D9/the time of a pairing":    {"UPDATE pairings SET paired_at = 'x'", "pairing fay/telegram"},
+		"D9/the time of a suspension": {"UPDATE suspensions SET at = 'x'", ""},
+		"D9/the time of a lock":       {"UPDATE locks SET locked_at = 'x'", ""},
+		"D9/an entry of a gate":       {"UPDATE entries SET detail = 'x' WHERE type = (SELECT number FROM types WHERE name = 'PAIRED')", ""},
 		"D9/when an entry was made": {"UPDATE entries SET at = 9223372036854775807 WHERE type = " +
 			"(SELECT number FROM types WHERE name = 'PAIRED')", ""},
 		"D9/when more are asked":    {"UPDATE requests SET escalate_at = 'x' WHERE state = 'pending'", "request "},

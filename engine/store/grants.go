@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -232,8 +233,9 @@ func grantRecord(what permissions.Type, g permissions.Grant, by, via string, at 
 
 // tellAllowers leaves a notice about a grant for everybody who allowed its request, except the person who caused it.
 func tellAllowers(ctx context.Context, t *tx, g permissions.Grant, n permissions.Notice) {
-	of := []permissions.Request{{ID: g.Request}}
-	t.fail(addVotes(ctx, t, of))
+	number, _, err := numbered(ctx, t, g.Request)
+	of := []permissions.Request{{Number: number}}
+	t.fail(cmp.Or(err, addVotes(ctx, t, of)))
 	told := map[string]bool{n.By: true}
 	n.Subject = g.ID
 	for _, v := range of[0].Votes {

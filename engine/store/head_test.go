@@ -21,7 +21,8 @@ func (o *populatedStore) cutOff(t *testing.T, happens func() error) {
 	}
 	text := "ATTACH '" + kept + "' AS was; PRAGMA foreign_keys = off; BEGIN; " +
 		"UPDATE was.meta SET (opens, marked, answered) = (SELECT opens, marked, answered FROM main.meta); "
-	for _, table := range []string{"meta", "requests", "votes", "grants", "uses", "tokens", "pairings", "locks", "suspensions", "entries"} {
+	for _, table := range []string{"meta", "requests", "request_votes", "grants", "uses", "tokens", "pairings", "locks", "suspensions",
+		"entries"} {
 		text += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM was." + table + "; "
 	}
 	meddle(t, o.Store, text+"COMMIT")

@@ -43,7 +43,7 @@ func oldView() []string {
 }
 
 // oldColumns reverts the migrations of wider seals, and of entries about calls and how requests ended, and of rows of files.
-var oldColumns = append(slices.Clip(oldAudit),
+var oldColumns = append(slices.Concat(oldAudit, oldVotes),
 	"DROP INDEX grants_open_ids", "DROP INDEX requests_pending", "ALTER TABLE requests RENAME COLUMN due_at TO remind_at",
 	"CREATE INDEX requests_pending ON requests (number) WHERE state = 'pending'",
 	"CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending'",
@@ -51,10 +51,9 @@ var oldColumns = append(slices.Clip(oldAudit),
 	"CREATE INDEX requests_remind ON requests (remind_at, deadline) WHERE state = 'pending' AND remind_at > 0",
 	"DROP TABLE away", "DROP TABLE languages", "ALTER TABLE requests DROP COLUMN was", "ALTER TABLE requests DROP COLUMN ruled",
 	"ALTER TABLE requests DROP COLUMN title", "ALTER TABLE requests DROP COLUMN prompt",
-	"DROP INDEX requests_allowed", "DROP INDEX requests_refused", "DROP INDEX copies_burst", "ALTER TABLE copies DROP COLUMN burst",
-	"ALTER TABLE votes DROP COLUMN rule", "ALTER TABLE grants DROP COLUMN rule",
+	"DROP INDEX requests_allowed", "DROP INDEX requests_refused", "ALTER TABLE grants DROP COLUMN rule",
 	"DROP INDEX audit_sessions", "DROP INDEX audit_settled", "ALTER TABLE meta DROP COLUMN seals", "ALTER TABLE sessions DROP COLUMN audited",
-	"ALTER TABLE sessions DROP COLUMN mac", "ALTER TABLE timetables DROP COLUMN mac", "ALTER TABLE copies DROP COLUMN mac",
+	"ALTER TABLE sessions DROP COLUMN mac", "ALTER TABLE timetables DROP COLUMN mac",
 	"ALTER TABLE strangers DROP COLUMN alias", "ALTER TABLE strangers DROP COLUMN person", "ALTER TABLE strangers DROP COLUMN proposed_by",
 	"ALTER TABLE strangers DROP COLUMN proposed_from", "ALTER TABLE strangers DROP COLUMN proposed_at",
 	"ALTER TABLE strangers DROP COLUMN mac",
@@ -63,12 +62,23 @@ var oldColumns = append(slices.Clip(oldAudit),
 
 // oldAudit reverts the migration of short entries.
 var oldAudit = []string{
-	"CREATE TABLE old AS SELECT * FROM audit", "DROP VIEW audit", "DROP TABLE entries", "DROP TABLE pruned", "DROP TABLE chains",
+	"CREATE TABLE old AS SELECT chain, seq, at, type, request, actor, via, detail, prev, hash, mac FROM audit", "DROP VIEW audit", "DROP TABLE entries", "DROP TABLE pruned", "DROP TABLE chains",
 	"DROP TABLE types",
 	"CREATE TABLE audit" + between(migration("00001_requests.sql"), "CREATE TABLE audit", ";"),
 	"ALTER TABLE audit ADD COLUMN mac BLOB NOT NULL DEFAULT x''",
 	"INSERT INTO audit SELECT * FROM old", "DROP TABLE old", "CREATE INDEX audit_sessions ON audit (actor)",
 	"CREATE INDEX audit_settled ON audit (request)", "CREATE INDEX audit_gates ON audit (request)",
+}
+
+// oldVotes reverts the migration of votes and copies by the number of their request, and later columns of theirs.
+var oldVotes = []string{
+	"CREATE TABLE old AS SELECT request, n, voter, via, answer, call, comment, at, key, account FROM votes", "DROP VIEW votes",
+	"DROP TABLE request_votes", "CREATE TABLE votes" + between(migration("00001_requests.sql"), "CREATE TABLE votes", "-- The copies"),
+	"ALTER TABLE votes ADD COLUMN account TEXT NOT NULL DEFAULT ''", "INSERT INTO votes SELECT * FROM old", "DROP TABLE old",
+	"CREATE TABLE old AS SELECT request, person, connector, place, ref, button, shown, since, sent_at, failed, dated FROM copies",
+	"DROP VIEW copies", "DROP TABLE request_copies",
+	"CREATE TABLE copies" + between(migration("00001_requests.sql"), "CREATE TABLE copies", ";"),
+	"ALTER TABLE copies ADD COLUMN dated INTEGER NOT NULL DEFAULT 0", "INSERT INTO copies SELECT * FROM old", "DROP TABLE old",
 }
 
 // between is the part of a text behind one part and before the next of another.
@@ -150,7 +160,7 @@ func TestAStoreFromBeforeTheKeyIsSealedOnce(t *testing.T) {
 	if err != nil || heads[0].Seq != last.Seq+1 {
 		t.Errorf("the second start seals once more: %+v, %v", heads, err)
 	}
-	meddle(t, s, "UPDATE entries SET actor = 'x', hash = zeroblob(32) WHERE seq = 1")
+	meddle(t, s, "UPDATE entries SET actor = 'x', hash = zeroblob(32) WHERE key = 1")
 	if _, err := s.Verify(t.Context()); err == nil {
 		t.Error("what was sealed can be changed")
 	}
@@ -277,7 +287,7 @@ func TestRestoreWithAnotherKey(t *testing.T) {
 		"H1/with its key":                 {key: key},
 		"H1/without it":                   {},
 		"H1/with its key, a row changed":  {key: key, meddles: "UPDATE grants SET until = until - 1", wrong: "does not carry the seal"},
-		"H1/with its key, a vote changed": {key: key, meddles: "UPDATE votes SET answer = 'deny'", wrong: "does not carry the seal"},
+		"H1/with its key, a vote changed": {key: key, meddles: "UPDATE request_votes SET answer = 'deny'", wrong: "does not carry the seal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := filepath.Join(t.TempDir(), "backup.db")
@@ -415,7 +425,7 @@ func TestANewKeySealsNoForgedRows(t *testing.T) {
 		fits  bool
 	}{
 		"the seal of the store": {"UPDATE meta SET mac = x''", "daycared restore FILE; without one, daycared audit new-key", true},
-		"and the first entry's": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = randomblob(16) WHERE seq = 1", "restore FILE", true},
+		"and the first entry's": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = randomblob(16) WHERE key = 1", "restore FILE", true},
 		"and those of what was taken back": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = x'' WHERE type IN (SELECT number FROM types " +
 			"WHERE name IN ('GRANT_REVOKED', 'ALL_STOPPED', 'PERSON_LOCKED', 'ACCOUNT_SUSPENDED'))", "restore FILE", true},
 		"every seal": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = x''", "restore FILE", false},

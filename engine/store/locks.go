@@ -79,13 +79,14 @@ func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.R
 
 const (
 	readUnheeded = `SELECT requests.id, session, state, decided_at, COALESCE(person, ''), COALESCE(sent_at, 0) ` +
-		`FROM requests LEFT JOIN copies ON copies.request = requests.id AND sent_at > 0 WHERE caller = $1 AND decided_at > $2 ` +
+		`FROM requests LEFT JOIN request_copies AS copies ON copies.request = requests.number AND sent_at > 0 ` +
+		`WHERE caller = $1 AND decided_at > $2 ` +
 		`AND (state IN ('denied', 'expired') OR timed_out) AND decided_via <> 'rule' ORDER BY decided_at DESC LIMIT 0 + $3`
 
 	maxUnheeded = 500
 
 	readResumed = `SELECT ` + entryColumns + gateEntries + ` AND audit.request = '' AND audit.at > $1 ` +
-		`AND audit.type = ` + resumedType + `) CROSS JOIN audit ON chain = c AND seq = s`
+		`AND audit.type = ` + resumedType + `) CROSS JOIN audit ON audit.key = k`
 )
 
 // Unheeded implements [engine.Store].
@@ -164,8 +165,8 @@ func pairingRecord(what permissions.Type, p permissions.Pairing, by, via string,
 }
 
 const readApprovedBy = `SELECT ` + sealedRequest + ` FROM requests WHERE state <> 'pending' AND state = 'approved' ` +
-	`AND pruned IN (FALSE, TRUE) AND decided_at >= $1 AND void_at = 0 AND EXISTS (SELECT 1 FROM votes ` +
-	`WHERE request = requests.id AND voter = $2 AND at >= $1 AND answer <> 'deny') AND (used_at <> 0) = $3 LIMIT 0 + $4`
+	`AND pruned IN (FALSE, TRUE) AND decided_at >= $1 AND void_at = 0 AND EXISTS (SELECT 1 FROM request_votes ` +
+	`WHERE request = requests.number AND voter = $2 AND at >= $1 AND answer <> 'deny') AND (used_at <> 0) = $3 LIMIT 0 + $4`
 
 // ApprovedBy lists at most limit unrevoked approvals that a person voted for since a time, unused ones first.
 func (s *Store) ApprovedBy(ctx context.Context, person string, since time.Time, limit int) (all []permissions.Request, err error) {

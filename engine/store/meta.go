@@ -86,7 +86,7 @@ const writeSeals = `UPDATE meta SET seals = $1`
 const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at, seals) ` +
 	`VALUES ($1, $2, $3, 0, '', 0, 0, $4)`
 
-const insertChain = `INSERT INTO chains (name) VALUES ($1)`
+const insertChain = `INSERT INTO chains (number, name) VALUES (0, $1)`
 
 // anyRows reports whether a store has audit entries or rows that open something.
 const anyRows = `SELECT EXISTS (SELECT 1 FROM entries) OR EXISTS (SELECT 1 FROM requests) OR EXISTS (SELECT 1 FROM tokens) ` +

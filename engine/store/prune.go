@@ -94,8 +94,8 @@ const (
 var (
 	deleteUses     = deleteListed("uses", "request")
 	deleteGrants   = deleteListed("grants", "request")
-	deleteVotesOf  = deleteListed("votes", "request")
-	deleteCopies   = deleteListed("copies", "request")
+	deleteVotesOf  = deleteListed("request_votes", "request")
+	deleteCopies   = deleteListed("request_copies", "request")
 	deleteRequests = deleteListed("requests", "number")
 	deleteSessions = deleteListed("sessions", "id")
 )
@@ -127,8 +127,8 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 	}
 	t.exec(ctx, deleteUses, byNumber)
 	t.exec(ctx, deleteGrants, byID)
-	t.exec(ctx, deleteVotesOf, byID)
-	t.exec(ctx, deleteCopies, byID)
+	t.exec(ctx, deleteVotesOf, byNumber)
+	t.exec(ctx, deleteCopies, byNumber)
 	t.exec(ctx, keepPruned, t.seq, byNumber)
 	t.exec(ctx, deleteRequests, byNumber)
 	return len(old), nil
@@ -168,12 +168,10 @@ const (
 	prunedBefore = "before"
 )
 
-var (
-	keepPrev    = `UPDATE entries SET prev = $1 WHERE chain = ` + numberOf(`$2`) + ` AND seq = $3`
-	deleteAudit = `DELETE FROM entries WHERE chain = ` + numberOf(`$1`) + ` AND seq <= $2`
-)
-
 const (
+	keepPrev    = `UPDATE entries SET prev = (SELECT hash FROM entries WHERE key = ` + lowestKey + ` | $2) WHERE key = ` + lowestKey + ` | $2 + 1`
+	deleteAudit = `DELETE FROM entries WHERE key BETWEEN ` + lowestKey + ` AND ` + lowestKey + ` | $2`
+
 	keepPruned = `INSERT INTO pruned (number, id, digest, seq) SELECT number, id, digest, $1 FROM requests ` +
 		`WHERE number IN (SELECT value FROM json_each($2))`
 
@@ -198,7 +196,7 @@ func (s *Store) pruneAudit(ctx context.Context, t *tx, before, now time.Time, li
 	s.append(ctx, t, permissions.Record{Type: permissions.AuditPruned, At: now, Detail: map[string]string{
 		upTo: strconv.FormatInt(last.Seq, 10), upToHash: last.Hash.String(), howMany: strconv.Itoa(n),
 	}})
-	t.exec(ctx, keepPrev, last.Hash[:], s.chain, last.Seq+1)
+	t.exec(ctx, keepPrev, s.chain, last.Seq)
 	t.exec(ctx, deleteAudit, s.chain, last.Seq)
 	t.exec(ctx, deletePruned, last.Seq)
 	s.tail.drop() // they may be among them
@@ -213,7 +211,7 @@ const (
 		`choices, env_names, was, ruled, title, prompt, pruned) = ` +
 		`($1, $2, '', '', '', '', '', '', '[]', '[]', '[]', '[]', '', '', TRUE) WHERE number = $3`
 
-	blankVotes = `UPDATE votes SET comment = '' WHERE request = $1 AND comment <> ''`
+	blankVotes = `UPDATE request_votes SET comment = '' WHERE request = $1 AND comment <> ''`
 )
 
 // prunePayloads deletes words: inputs, their paths and rows of their files, messages, details, reasons, choices, comments and environment
@@ -240,7 +238,7 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 			}
 		}
 		t.exec(ctx, blankRequest, offered{list[permissions.Option]{&r.Options}}, list[permissions.Call]{&r.Calls}, r.Number)
-		t.exec(ctx, blankVotes, r.ID)
+		t.exec(ctx, blankVotes, r.Number)
 		t.rows.drop(r.ID)
 	}
 	return len(old), nil

@@ -24,8 +24,7 @@ const (
 )
 
 // gateEntries begins a search for entries by the index audit_gates.
-const gateEntries = ` FROM (SELECT (SELECT name FROM chains WHERE number = audit.chain) AS c, seq AS s FROM entries AS audit ` +
-	`WHERE ` + gateEntry
+const gateEntries = ` FROM (SELECT key AS k FROM entries AS audit WHERE ` + gateEntry
 
 // The columns of a request, in the order of the fields beside them: the constant ones, and those that Apply may change.
 const (
@@ -57,8 +56,9 @@ func fixedFields(r *permissions.Request) []any {
 		instant{&r.CreatedAt}, &r.Agent, &r.Claimed,
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, offered{list[permissions.Option]{&r.Options}}, list[permissions.Tag]{&r.Tags},
-		list[permissions.Tag]{&r.Held}, brief[string]{list[string]{&r.EnvNames}}, list[string]{&r.Choices}, &r.Reason, &r.Message,
-		canonical{rawJSON{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
+		brief[permissions.Tag]{list[permissions.Tag]{&r.Held}}, brief[string]{list[string]{&r.EnvNames}},
+		brief[string]{list[string]{&r.Choices}}, &r.Reason, &r.Message,
+		canonical{rawJSON{&r.Input}}, &r.Details, brief[permissions.ID]{list[permissions.ID]{&r.Under}}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
 		brief[permissions.Rows]{list[permissions.Rows]{&r.Was}}, brief[permissions.Ruling]{list[permissions.Ruling]{&r.Ruled}},
 		&r.SessionTitle, &r.LastPrompt,
 	}
@@ -70,7 +70,7 @@ func changingFields(r *permissions.Request) []any {
 		instant{&r.VoidAt}, &r.VoidedBy,
 		instant{&r.LapsedAt}, instant{&r.LeftAt}, &r.Answer, scope{&r.Scope},
 		&r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall, list[string]{&r.Asked},
-		list[string]{&r.EscalateTo}, instant{&r.EscalateAt}, times{&r.Reminders}, &r.Comment, &r.Failure,
+		brief[string]{list[string]{&r.EscalateTo}}, instant{&r.EscalateAt}, times{&r.Reminders}, &r.Comment, &r.Failure,
 		brief[permissions.Call]{list[permissions.Call]{&r.Calls}},
 	}
 }
@@ -81,27 +81,29 @@ func requestFields(r *permissions.Request) []any {
 
 // The time comes last: if an earlier column is unreadable it is not read, and the request's seal does not hold.
 const (
-	oldVoteColumns = `voter, via, answer, call, comment, key`
-	voteColumns    = oldVoteColumns + `, account, rule, at`
+	oldVoteColumns = `voter, via, votes.answer, call, votes.comment, votes.key`
+	voteColumns    = `voter, via, answer, call, comment, key, account, rule, at`
 )
 
 func voteFields(v *permissions.Vote) []any {
 	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, &v.Key, &v.Account, &v.Rule, instant{&v.At}}
 }
 
-// In a store without these columns, account and rule resolve to the outer query's names.
-const readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FROM votes AS own WHERE own.request = votes.request ` +
-	`AND own.n = votes.n), (SELECT rule FROM votes AS own WHERE own.request = votes.request AND own.n = votes.n), at ` +
-	`FROM votes, (SELECT '' AS account, '' AS rule) AS none ` +
-	`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
+const (
+	readVotesOf = `SELECT request, ` + voteColumns + ` FROM request_votes WHERE request IN (SELECT value FROM json_each($1)) ` +
+		`ORDER BY request, n`
 
-// readVotesBetween is [readVotesOf] of the requests from a number to another.
-const readVotesBetween = `SELECT request, ` + voteColumns + ` FROM votes ` +
-	`WHERE request IN (SELECT id FROM requests WHERE number BETWEEN $1 AND $2) ORDER BY request, n`
+	// readVotesBetween is [readVotesOf] of the requests from a number to another.
+	readVotesBetween = `SELECT request, ` + voteColumns + ` FROM request_votes WHERE request BETWEEN $1 AND $2 ORDER BY request, n`
 
-// ballot is a vote with its request.
+	// readOldVotesBetween is the same in a store whose votes name their request by its id.
+	readOldVotesBetween = `SELECT requests.number, ` + oldVoteColumns + `, account, rule, at FROM votes JOIN requests ` +
+		`ON requests.id = votes.request WHERE requests.number BETWEEN $1 AND $2 ORDER BY requests.number, n`
+)
+
+// ballot is a vote with the number of its request.
 type ballot struct {
-	request permissions.ID
+	request int64
 	permissions.Vote
 }
 
@@ -109,12 +111,12 @@ func ballotFields(b *ballot) []any { return append([]any{&b.request}, voteFields
 
 // addVotes reads the votes on requests.
 func addVotes(ctx context.Context, from source, found []permissions.Request) error {
-	at := make(map[permissions.ID]int, len(found))
-	ids := make([]permissions.ID, len(found))
+	at := make(map[int64]int, len(found))
+	numbers := make([]int64, len(found))
 	for i, r := range found {
-		ids[i], at[r.ID] = r.ID, i
+		numbers[i], at[r.Number] = r.Number, i
 	}
-	all, err := collect(ctx, from, "", ballotFields, readVotesOf, list[permissions.ID]{&ids})
+	all, err := collect(ctx, from, "", ballotFields, readVotesOf, list[int64]{&numbers})
 	for _, b := range all {
 		r := &found[at[b.request]]
 		r.Votes = append(r.Votes, b.Vote)
@@ -546,6 +548,13 @@ func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {
 	p := &sealedPages{ // a number below one was written by another program
 		text: readSealed, quick: readShapes, votes: readVotesBetween, shapes: map[string]*permissions.Request{}, from: math.MinInt64,
 	}
+	numbered, err := count(ctx, from, `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'request_votes'`)
+	if err != nil {
+		return nil, err
+	}
+	if numbered == 0 {
+		p.votes = readOldVotesBetween
+	}
 	// A store that is not migrated yet may lack these columns.
 	for column, instead := range map[string]string{
 		"beyond": "0", "was": "'[]'", "ruled": "'[]'", "title": "''", "prompt": "''", "account": "''", "rule": "''",
@@ -630,9 +639,9 @@ func (p *sealedPages) next(ctx context.Context, from source) ([]shapedRow, error
 	if err != nil || len(page) == 0 {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	at := make(map[permissions.ID]int, len(page))
+	at := make(map[int64]int, len(page))
 	for i := range page {
-		at[page[i].row.ID] = i
+		at[page[i].row.Number] = i
 	}
 	last := page[len(page)-1].row.Number
 	votes, err := collect(ctx, from, "", ballotFields, p.votes, page[0].row.Number, last)

@@ -312,7 +312,7 @@ func TestRestoreRefuses(t *testing.T) {
 			return d.backup
 		}, "2 parts differ; it has no index strangers_told of strangers"},
 		"a forged audit": {func(t *testing.T, d dead) string {
-			if err := change(t.Context(), d.backup, statements("UPDATE entries SET actor = 'mallory' WHERE seq = 2")); err != nil {
+			if err := change(t.Context(), d.backup, statements("UPDATE entries SET actor = 'mallory' WHERE key = 2")); err != nil {
 				t.Fatal(err)
 			}
 			return d.backup
@@ -413,7 +413,7 @@ func TestRestoreOfADamagedFile(t *testing.T) {
 	if err := os.WriteFile(d.backup, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := change(t.Context(), d.backup, statements("UPDATE entries SET detail = 'x' WHERE seq = 2")); err != nil {
+	if err := change(t.Context(), d.backup, statements("UPDATE entries SET detail = 'x' WHERE key = 2")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Restore(t.Context(), options(d.path), d.backup)
@@ -431,8 +431,8 @@ func TestRestoreOfSeveralChains(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := change(t.Context(), d.backup, statements("ATTACH '"+other.path+"' AS other",
-		"INSERT INTO main.chains SELECT 2, name FROM other.chains",
-		"INSERT INTO main.entries SELECT 2, seq, at, type, request, actor, via, detail, hash, mac, prev FROM other.audit"))
+		"INSERT INTO main.chains SELECT 1, name FROM other.chains",
+		"INSERT INTO main.entries SELECT 1 << 48 | key, at, type, request, actor, via, detail, hash, mac, prev FROM other.audit"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,7 +487,7 @@ func TestRestoreOfACopyWithoutItsSeals(t *testing.T) {
 			"UPDATE grants SET mac = x''; UPDATE tokens SET mac = x''; UPDATE pairings SET mac = x''", grants},
 		"other ones everywhere": {"UPDATE meta SET mac = randomblob(16)", "UPDATE entries SET mac = randomblob(16)", grants,
 			"UPDATE requests SET mac = randomblob(16); UPDATE grants SET mac = randomblob(16)"},
-		"of entries, the first only": {meta, "UPDATE entries SET mac = randomblob(16) WHERE seq = 1", rows, grants},
+		"of entries, the first only": {meta, "UPDATE entries SET mac = randomblob(16) WHERE key = 1", rows, grants},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDead(t)

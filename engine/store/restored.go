@@ -284,7 +284,7 @@ const (
 		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
 
 	noteCards = noteShown + `WHERE state = 'pending' AND shown > 0 AND EXISTS ` +
-		`(SELECT 1 FROM copies WHERE copies.request = requests.id)`
+		`(SELECT 1 FROM request_copies WHERE request = requests.number)`
 )
 
 // renew begins a new life.

@@ -53,6 +53,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00037_entries.sql":      "b6ee5461db93336435ba9eea586926cef8be1af5cf4d3b4ba9283e566fb41821",
 		"00038_asked.sql":        "8d06d6a48ba0f30811133a351bea11299f61599192ad17ba20f3b7c7b9a2baa6",
 		"00039_short.sql":        "342daf83aefa28176b944dadc72689e398639842fcc6528fb4d39d8a084f2649",
+		"00040_numbered.sql":     "6e39e825ccd526f9f4827e631052c1edeac0772a2f88bf7443c7d7cac88b5c5e",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {
@@ -190,7 +191,7 @@ func TestReadinessIsWhatAskingNeeds(t *testing.T) {
 			t.Errorf("with %s again: %v", what, err)
 		}
 	}
-	for _, table := range []string{"meta", "requests", "votes", "copies", "grants", "uses", "entries", "chains", "notices"} {
+	for _, table := range []string{"meta", "requests", "request_votes", "request_copies", "grants", "uses", "entries", "chains", "notices"} {
 		for _, column := range columns(table) {
 			without(table+"."+column, fmt.Sprintf("ALTER TABLE %s RENAME COLUMN %s TO gone", table, column),
 				fmt.Sprintf("ALTER TABLE %s RENAME COLUMN gone TO %s", table, column))

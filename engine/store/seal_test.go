@@ -146,12 +146,12 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 		"A3/the group that is asked": {`UPDATE requests SET place = 'telegram:-1' WHERE state = 'pending'`, "", waiting},
 		"B5/why it is asked":         {`UPDATE requests SET reason = 'tests' WHERE state = 'pending'`, "", waiting},
 		"A5/the number of a request": {`UPDATE requests SET number = number + 100 WHERE state = 'pending'`, "", waiting},
-		"D4/a vote":                  {`UPDATE votes SET answer = 'deny'`, "", approved},
+		"D4/a vote":                  {`UPDATE request_votes SET answer = 'deny'`, "", approved},
 		"D4/a vote more": {
-			`INSERT INTO votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '', account, rule FROM votes`, "", approved,
+			`INSERT INTO request_votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '', account, rule FROM request_votes`, "", approved,
 		},
-		"A2/the account of a vote": {`UPDATE votes SET account = 'uid:1'`, "", approved},
-		"D4/a vote less":           {`DELETE FROM votes`, "", approved},
+		"A2/the account of a vote": {`UPDATE request_votes SET account = 'uid:1'`, "", approved},
+		"D4/a vote less":           {`DELETE FROM request_votes`, "", approved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -299,7 +299,7 @@ func TestAnEntryMayNameItsRequestByItsID(t *testing.T) {
 	if err := use(t, o.Store, o.approved); err != nil {
 		t.Fatal(err)
 	}
-	meddle(t, o.Store, "UPDATE entries SET (request, detail) = (SELECT request, detail FROM audit WHERE audit.seq = entries.seq)")
+	meddle(t, o.Store, "UPDATE entries SET (request, detail) = (SELECT request, detail FROM audit WHERE audit.key = entries.key)")
 	if _, err := o.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestAChainHashedAnewIsFound(t *testing.T) {
 			e.Prev = prev
 			e.Hash = e.ComputeHash()
 			prev = e.Hash
-			meddle(t, s, "UPDATE entries SET actor = $1, prev = $2, hash = $3 WHERE seq = $4", e.Actor, e.Prev[:], e.Hash[:], e.Seq)
+			meddle(t, s, "UPDATE entries SET actor = $1, prev = $2, hash = $3 WHERE key = $4", e.Actor, e.Prev[:], e.Hash[:], e.Seq)
 		}
 	}
 	mallory := func(e *permissions.Entry) {
@@ -394,10 +394,10 @@ func TestAChainHashedAnewIsFound(t *testing.T) {
 			meddle(t, o.Store, "UPDATE entries SET mac = ''")
 		}, "it is not keyed"},
 		"H1/the first seals deleted": {func(t *testing.T, o *populatedStore) {
-			meddle(t, o.Store, "UPDATE entries SET mac = '' WHERE seq < 3")
+			meddle(t, o.Store, "UPDATE entries SET mac = '' WHERE key < 3")
 		}, "no entry says with what"},
 		"H1/a seal in the middle deleted": {func(t *testing.T, o *populatedStore) {
-			meddle(t, o.Store, "UPDATE entries SET mac = '' WHERE seq = 3")
+			meddle(t, o.Store, "UPDATE entries SET mac = '' WHERE key = 3")
 		}, "it is not keyed, as the one before it is"},
 		"H1/every seal of the store deleted": {func(t *testing.T, o *populatedStore) {
 			for _, table := range []string{"entries", "requests", "grants", "tokens", "pairings", "meta"} {
@@ -406,7 +406,7 @@ func TestAChainHashedAnewIsFound(t *testing.T) {
 		}, "not checked"},
 		"H1/nothing left of it": {func(t *testing.T, o *populatedStore) { meddle(t, o.Store, "DELETE FROM entries") }, "the audit is empty"},
 		"H1/its end": {func(t *testing.T, o *populatedStore) {
-			meddle(t, o.Store, "DELETE FROM entries WHERE seq > 4")
+			meddle(t, o.Store, "DELETE FROM entries WHERE key > 4")
 		}, "is not what the audit says"},
 	} {
 		t.Run(name, func(t *testing.T) {

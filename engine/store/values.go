@@ -321,7 +321,7 @@ func (c offered) Scan(v any) error {
 	return c.list.Scan(v)
 }
 
-// brief is a list in a column that no seal covers: an empty one, as most are, is stored as nothing.
+// brief is a list of which an empty one, as most are, is stored as nothing. A seal covers the list.
 type brief[T any] struct{ list[T] }
 
 func (c brief[T]) Value() (driver.Value, error) {

@@ -141,32 +141,34 @@ type verification struct {
 
 // The chains that have entries, and how many entries of one and requests there are. A chain whose name is gone is empty.
 var (
-	readChains = chainsIn("entries", "COALESCE((SELECT name FROM chains WHERE number = c), '')")
-	countAll   = countIn("entries", numberOf("$1"))
+	readChains = chainsIn("entries", "key >> 48", "key", "(c << 48 | 281474976710655)",
+		"COALESCE((SELECT name FROM chains WHERE number = c), '')")
+	countAll = countIn("entries", "key", inChain)
 
-	// The same in a store from before entries were short.
-	readOldChains = chainsIn("audit", "c")
-	countOldAll   = countIn("audit", "$1")
+	// The same in a store from before entries had a key.
+	readOldChains = chainsIn("audit", "chain", "chain", "c", "c")
+	countOldAll   = countIn("audit", "seq", "chain = $1")
 )
 
-func chainsIn(table, name string) string {
-	return `WITH RECURSIVE known (c) AS (SELECT MIN(chain) FROM ` + table + ` UNION ALL ` +
-		`SELECT (SELECT MIN(chain) FROM ` + table + ` WHERE chain > c) FROM known WHERE c IS NOT NULL) ` +
+func chainsIn(table, chain, key, last, name string) string {
+	first := `(SELECT ` + chain + ` FROM ` + table + ` ORDER BY ` + key + ` LIMIT 1)`
+	next := strings.Replace(first, ` ORDER`, ` WHERE `+key+` > `+last+` ORDER`, 1)
+	return `WITH RECURSIVE known (c) AS (SELECT ` + first + ` UNION ALL SELECT ` + next + ` FROM known WHERE c IS NOT NULL) ` +
 		`SELECT ` + name + ` FROM known WHERE c IS NOT NULL`
 }
 
-func countIn(table, chain string) string {
-	return `SELECT COALESCE((SELECT MAX(seq) FROM ` + table + ` WHERE chain = ` + chain + `) - ` +
-		`(SELECT MIN(seq) FROM ` + table + ` WHERE chain = ` + chain + `) + 1, 0) + (SELECT COUNT(*) FROM requests)`
+func countIn(table, key, inChain string) string {
+	return `SELECT COALESCE((SELECT MAX(` + key + `) FROM ` + table + ` WHERE ` + inChain + `) - ` +
+		`(SELECT MIN(` + key + `) FROM ` + table + ` WHERE ` + inChain + `) + 1, 0) + (SELECT COUNT(*) FROM requests)`
 }
 
-// readNames reads which numbers stand for which types of entries. A store from before there were such numbers has none.
+// readNames reads which numbers stand for which types of entries. In a store from before entries had a key none is read as such.
 func (c *verification) readNames(ctx context.Context, from source) error {
-	n, err := count(ctx, from, `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'types'`)
+	keyed, err := hasKeys(ctx, from)
 	if c.entries = readLongEntries; !c.sealed {
 		c.entries = readOldEntries
 	}
-	if err != nil || n == 0 {
+	if err != nil || !keyed {
 		return err
 	}
 	c.entries, c.numbered, c.types = readEntries, true, map[int64]permissions.Type{}

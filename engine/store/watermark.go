@@ -140,4 +140,4 @@ func opensAlone(path string) (chain string, opens int64, ok bool) {
 }
 
 // maxSeq bounds sequence numbers, far above what a store reaches: a greater one is damage.
-const maxSeq = 1 << 52
+const maxSeq = 1 << 47

@@ -216,7 +216,7 @@ func TestACopyThatWasChangedIsNoMessage(t *testing.T) {
 					t.Fatalf("before: %+v, %v", got, err)
 				}
 			}
-			meddle(t, o.Store, "UPDATE copies SET "+change+" WHERE ref <> ''")
+			meddle(t, o.Store, "UPDATE request_copies SET "+change+" WHERE ref <> ''")
 			for _, r := range []permissions.Request{o.waiting, other} {
 				all, err := o.Copies(t.Context(), r.ID)
 				if err != nil || slices.ContainsFunc(all, func(c permissions.Copy) bool { return c.Ref != "" || !c.SentAt.IsZero() }) {

@@ -73,17 +73,17 @@ func testAudit(t *testing.T, b Backend) {
 // testTampering changes the audit directly: Verify names the entry.
 func testTampering(t *testing.T, b Backend) {
 	for name, c := range map[string]struct{ statement, want string }{
-		"an actor":       {"UPDATE entries SET actor = 'mallory' WHERE seq = 2", "entry 2"},
-		"a time":         {"UPDATE entries SET at = at + 1 WHERE seq = 4", "entry 4"},
-		"a detail":       {"UPDATE entries SET detail = '{}' WHERE seq = 3", "entry 3"},
-		"a request":      {"UPDATE entries SET request = 'x' WHERE seq = 1", "entry 1"},
-		"no detail":      {"UPDATE entries SET detail = 'x' WHERE seq = 3", "after entry 2"},
-		"a hash":         {"UPDATE entries SET hash = (SELECT hash FROM entries WHERE seq = 1) WHERE seq = 2", "entry 2"},
-		"the first gone": {"DELETE FROM entries WHERE seq = 1", "entry 2"},
-		"one gone":       {"DELETE FROM entries WHERE seq = 3", "entry 4"},
-		"renumbered":     {"UPDATE entries SET seq = 9 WHERE seq = 4", "entry 9"},
-		"another chain": {"INSERT INTO chains VALUES (2, 'A'); INSERT INTO entries " +
-			"SELECT 2, seq, at, type, request, actor, via, detail, hash, mac, prev FROM entries", "chain A is broken at entry 1"},
+		"an actor":       {"UPDATE entries SET actor = 'mallory' WHERE key = 2", "entry 2"},
+		"a time":         {"UPDATE entries SET at = at + 1 WHERE key = 4", "entry 4"},
+		"a detail":       {"UPDATE entries SET detail = '{}' WHERE key = 3", "entry 3"},
+		"a request":      {"UPDATE entries SET request = 'x' WHERE key = 1", "entry 1"},
+		"no detail":      {"UPDATE entries SET detail = 'x' WHERE key = 3", "after entry 2"},
+		"a hash":         {"UPDATE entries SET hash = (SELECT hash FROM entries WHERE key = 1) WHERE key = 2", "entry 2"},
+		"the first gone": {"DELETE FROM entries WHERE key = 1", "entry 2"},
+		"one gone":       {"DELETE FROM entries WHERE key = 3", "entry 4"},
+		"renumbered":     {"UPDATE entries SET key = 9 WHERE key = 4", "entry 9"},
+		"another chain": {"INSERT INTO chains VALUES (1, 'A'); INSERT INTO entries " +
+			"SELECT 1 << 48 | key, at, type, request, actor, via, detail, hash, mac, prev FROM entries", "chain A is broken at entry 1"},
 	} {
 		t.Run("H1/"+name, func(t *testing.T) {
 			s := b.Open(t)
@@ -96,7 +96,7 @@ func testTampering(t *testing.T, b Backend) {
 		})
 	}
 	for name, statement := range map[string]string{
-		"its end": "DELETE FROM entries WHERE seq = 4", "all of it": "DELETE FROM entries",
+		"its end": "DELETE FROM entries WHERE key = 4", "all of it": "DELETE FROM entries",
 	} {
 		t.Run("H1/cut off "+name, func(t *testing.T) {
 			s := b.Open(t)

@@ -277,12 +277,12 @@ func testPruneAudit(t *testing.T, b Backend) {
 // testPruneTampering: a chain without its start is valid only if it signs that off.
 func testPruneTampering(t *testing.T, b Backend) {
 	for name, c := range map[string]struct{ statement, want string }{
-		"more was deleted":  {"DELETE FROM entries WHERE seq <= 4", "broken at entry 5: what came before it is missing"},
+		"more was deleted":  {"DELETE FROM entries WHERE key <= 4", "broken at entry 5: what came before it is missing"},
 		"nothing signs":     {"DELETE FROM entries WHERE type = 'AUDIT_PRUNED'", "broken at entry 4"},
 		"another signature": {"UPDATE entries SET detail = replace(detail, '3', '4') WHERE type = 'AUDIT_PRUNED'", "changed"},
-		"other contents":    {"UPDATE entries SET prev = hash WHERE seq = 4", "broken at entry 4"},
-		"of another chain": {"INSERT INTO chains VALUES (2, 'A'); INSERT INTO entries " +
-			"SELECT 2, seq, at, type, request, actor, via, detail, hash, mac, prev FROM entries WHERE seq > 4", "chain A is broken"},
+		"other contents":    {"UPDATE entries SET prev = hash WHERE key = 4", "broken at entry 4"},
+		"of another chain": {"INSERT INTO chains VALUES (1, 'A'); INSERT INTO entries " +
+			"SELECT 1 << 48 | key, at, type, request, actor, via, detail, hash, mac, prev FROM entries WHERE key > 4", "chain A is broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := b.Open(t)
