@@ -279,10 +279,13 @@ func (d *inbound) Agents(_ context.Context, id connectors.Identity) ([]permissio
 
 // Pending is what was sent and is pending, as far as the connector was told.
 func (d *inbound) Pending(
-	context.Context, connectors.Identity, permissions.ID, int,
+	_ context.Context, _ connectors.Identity, after permissions.ID, _ int,
 ) (waiting []permissions.RequestView, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if after != "" { // all are on the first page
+		return nil, nil
+	}
 	for _, c := range d.cards {
 		if c.Request.State == permissions.Pending {
 			shown := permissions.Copy{Person: c.To.Name, Connector: d.name, Ref: c.Ref, SentAt: c.SentAt, Dated: c.dated}

@@ -113,7 +113,7 @@ func (r *Reader) stop(ctx context.Context, m Message, name string) (string, erro
 
 // code returns a code if it is of a pending request of the author's, else empty.
 func (r *Reader) code(ctx context.Context, m Message, code string) string {
-	waiting, err := r.Inbound.Pending(ctx, m.From, "", maxOpen)
+	waiting, err := r.waiting(ctx, m.From)
 	if err != nil || !slices.ContainsFunc(waiting, func(s permissions.RequestView) bool { return s.Code == code }) {
 		return ""
 	}
@@ -374,7 +374,7 @@ func parseSpan(text string) (time.Duration, bool) {
 }
 
 func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
-	waiting, err := r.Inbound.Pending(ctx, id, "", maxOpen)
+	waiting, err := r.waiting(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -512,7 +512,7 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity, in i18n.Lan
 	if err != nil {
 		return "", err
 	}
-	waiting, err := r.Inbound.Pending(ctx, id, "", maxOpen)
+	waiting, err := r.waiting(ctx, id)
 	if err != nil {
 		return "", err
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/daycared/daycared/permissions/i18n"
 )
 
-// maxOpen limits the pending requests that a message can be about.
-const maxOpen = 100
+// maxOpen limits the pending requests that a message can be about, which are read openPage at a time.
+const maxOpen, openPage = 10_000, 100
 
 // Options configure a [Reader].
 type Options struct {
@@ -271,7 +271,7 @@ func (r *Reader) shown(to connectors.Person) card.Options {
 func (r *Reader) Open(
 	ctx context.Context, id connectors.Identity, who connectors.Person, ref, card string,
 ) (open []reply.Open, quoted string, err error) {
-	waiting, err := r.Inbound.Pending(ctx, id, "", maxOpen)
+	waiting, err := r.waiting(ctx, id)
 	if err != nil {
 		return nil, "", err
 	}
@@ -290,6 +290,19 @@ func (r *Reader) Open(
 		open = append(open, o)
 	}
 	return open, quoted, nil
+}
+
+// waiting lists what is pending for whoever id proves, oldest first.
+func (r *Reader) waiting(ctx context.Context, id connectors.Identity) (all []permissions.RequestView, err error) {
+	after := permissions.ID("")
+	for len(all) < maxOpen {
+		page, err := r.Inbound.Pending(ctx, id, after, openPage)
+		if all = append(all, page...); err != nil || len(page) < openPage {
+			return all, err
+		}
+		after = page[len(page)-1].Request.ID
+	}
+	return all, nil
 }
 
 // shownAt is when a copy was shown, by its channel's clock in whole seconds. A copy with an id that is not sent yet may

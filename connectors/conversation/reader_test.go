@@ -175,6 +175,51 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
+// crowded has many requests that wait for fay, in pages.
+type crowded struct {
+	forgetful
+	all     []permissions.RequestView
+	decided *[]permissions.ID
+}
+
+func (d crowded) Pending(
+	_ context.Context, _ connectors.Identity, after permissions.ID, limit int,
+) ([]permissions.RequestView, error) {
+	from := 1 + slices.IndexFunc(d.all, func(v permissions.RequestView) bool { return v.Request.ID == after })
+	return d.all[from:min(from+limit, len(d.all))], nil
+}
+
+func (d crowded) OnPermission(_ context.Context, dec connectors.Decision) (permissions.Request, error) {
+	*d.decided = append(*d.decided, dec.Request)
+	return permissions.Request{ID: dec.Request, Kind: permissions.KindPermission, State: permissions.Denied}, nil
+}
+
+// However many requests others put to a person, an answer to the newest counts, is no wrong code, and all of them are counted.
+func TestAnAnswerToTheNewestOfManyCounts(t *testing.T) {
+	coder, d := permissions.Coder{}, crowded{decided: new([]permissions.ID)}
+	for n := range 250 {
+		q := permissions.Request{
+			ID: permissions.NewID(time.Now()), Kind: permissions.KindPermission, State: permissions.Pending,
+			Options: []permissions.Option{{ID: permissions.Deny}},
+		}
+		d.all = append(d.all, permissions.RequestView{Request: q, Code: coder.Encode(int64(n + 1)), Copies: []permissions.Copy{
+			{Person: "fay", SentAt: time.Now().Add(-time.Minute)},
+		}})
+	}
+	r := over(nil)
+	r.Inbound = d
+	for _, v := range []permissions.RequestView{d.all[249], d.all[100], d.all[0]} {
+		did, err := r.Read(t.Context(), wrote("no "+v.Code))
+		if err != nil || len(did.Decided) != 1 || (*d.decided)[len(*d.decided)-1] != v.Request.ID {
+			t.Errorf("%s: %+v, %v", v.Code, did, err)
+		}
+	}
+	did, err := r.Read(t.Context(), wrote("/pending"))
+	if err != nil || !strings.Contains(did.Say[0], "250") {
+		t.Errorf("%.300q, %v", did.Say, err)
+	}
+}
+
 func TestHowMuchStillWaits(t *testing.T) {
 	for n, want := range map[int]string{0: "nobody reads this. /help says", 1: "One request still waits", 3: "3 requests still wait"} {
 		if words := nobodyBound(n, i18n.English); !strings.Contains(words, want) {
