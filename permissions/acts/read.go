@@ -70,6 +70,7 @@ const (
 	maxDepth   = 4 // of sh -c within sh -c
 	maxFolders = 8
 	maxValue   = 256 // of a variable: values of values grow exponentially
+	maxSeen    = 8   // of one word in a part that is read loosely
 )
 
 // Command reads the text of a command that a shell (sh, bash or zsh) runs in folder.
@@ -88,10 +89,14 @@ func Command(text, folder string) Reading {
 func Loosely(text, folder string) iter.Seq[Act] {
 	text = strings.NewReplacer("\\\n", "", "\\", "", "'", "", `"`, "", "$", "").Replace(text)
 	return func(yield func(Act) bool) {
+		seen := map[string]int{} // a word that comes again and again in a part is looked at a few times
 		for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\n\r;&|(){}`<>", r) }) {
-			words := strings.FieldsFunc(part, func(r rune) bool { return r == '=' || unicode.IsSpace(r) || unicode.In(r, unicode.C) })
-			for i := range words {
-				if !yield(Act{Kind: Run, Words: words[i:], In: []string{folder}}) {
+			words := strings.FieldsFunc(part, func(r rune) bool {
+				return r <= ' ' || r == '=' || r > '~' && (unicode.IsSpace(r) || unicode.In(r, unicode.C))
+			})
+			clear(seen)
+			for i, word := range words {
+				if seen[word]++; seen[word] <= maxSeen && !yield(Act{Kind: Run, Words: words[i:], In: []string{folder}}) {
 					return
 				}
 			}

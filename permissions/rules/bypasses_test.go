@@ -139,6 +139,9 @@ func TestWhatIsTooLongToBeReadIsDeniedForWhatIsInIt(t *testing.T) {
 			t.Errorf("%s: %q, %v", what, v.Effect, v.Reasons)
 		}
 	}
+	if v := judged(s, strings.Repeat("git push ", 30_000)+"--force"); v.Effect != Deny { // without the square of its words
+		t.Errorf("a program again and again: %q", v.Effect)
+	}
 	if v := judged(s, "git push #"+strings.Repeat("x", 17_000)); v.Effect != Ask || v.Rule != 3 {
 		t.Errorf("an ask rule: %q by %d", v.Effect, v.Rule)
 	}
