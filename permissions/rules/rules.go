@@ -7,7 +7,6 @@ package rules
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -359,7 +358,7 @@ func (p *pattern) coversAll(of *pattern, wild string) bool {
 	return p.fitsTool(strings.ReplaceAll(of.name, "*", wild), Deny)
 }
 
-// Lines returns the patterns of one effect, with their conditions, so that two sets can be compared.
+// Lines returns the patterns of one effect with their conditions, as the configuration has them, so that two sets can be compared.
 func (s *Set) Lines(e Effect) (all []string) {
 	if s == nil {
 		return nil
@@ -368,10 +367,21 @@ func (s *Set) Lines(e Effect) (all []string) {
 		if r.effect != e {
 			continue
 		}
-		terms, _ := json.Marshal([]any{r.Agents, r.People, r.In, r.Env, r.Until}) // texts and a time
+		terms := ""
+		if r.In != "" {
+			terms = ", in: " + r.In
+		}
+		if !r.Until.IsZero() {
+			terms += ", until: " + r.Until.Add(-1).Format(time.DateOnly) // its end
+		}
+		for i, names := range [][]string{r.Agents, r.People, r.Env} {
+			if len(names) > 0 {
+				terms += ", " + []string{"agents", "people", "env"}[i] + ": [" + strings.Join(names, ", ") + "]"
+			}
+		}
 		for _, text := range slices.Concat(r.Allow, r.Ask, r.Deny, []string{r.Use}) {
 			if text != "" {
-				all = append(all, text+" "+string(terms))
+				all = append(all, text+terms)
 			}
 		}
 	}
