@@ -108,10 +108,10 @@ func (s *Store) start(ctx context.Context) error {
 
 func (s *Store) renewed(renewed *renewal) {
 	s.coder.Key = renewed.key
-	s.log.Warn("store restored from a copy: grants, tokens and pairings are suspended; list them with: daycared suspended; "+
-		"if a copy was put in place by hand, locks made since are lost: make them again",
-		"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
-		"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
+	s.log.Warn("store restored from a copy: unused approvals are revoked; grants, tokens and pairings are suspended, list them with: "+
+		"daycared suspended; if a copy was put in place by hand, locks made since are lost: make them again",
+		"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "approvals_revoked", renewed.approvals,
+		"grants_suspended", renewed.grants, "tokens_suspended", renewed.tokens, "pairings_suspended", renewed.pairings)
 }
 
 // errUnannounced ends an opening that is to begin a new life before anything is written: the mark has to announce it first.
