@@ -157,7 +157,8 @@ func TestFittedIsSafeForConcurrentUse(t *testing.T) {
 
 // TestJSONControlsNoTerminal: programs get other people's text unchanged, and a terminal that shows it is not controlled by it.
 func TestJSONControlsNoTerminal(t *testing.T) {
-	const wrote = "a\x1b[2J \u0085\u009b2J \u202eb\u2066 \u200b \ufeff \U000e0041 \x7f ü 世 <&> \u2028 \\u0041"
+	const wrote = "a\x1b[2J \u0085\u009b2J \u202eb\u2066 \u200b \ufeff \U000e0041 \x7f ü 世 <&> \u2028 \\u0041 " +
+		"\u3164\u115f\uffa0\u2800\ufe0f\u00a0\u3000\ue000"
 	var out strings.Builder
 	c := &CLI{Out: &out, Err: os.Stderr}
 	if code := c.exit(errors.New(wrote), true); code != 1 {
@@ -168,7 +169,7 @@ func TestJSONControlsNoTerminal(t *testing.T) {
 		t.Errorf("%v: %q, want %q", err, told.Text, wrote)
 	}
 	for _, r := range strings.TrimSuffix(out.String(), "\n") {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+		if r != ' ' && unicode.In(r, unicode.C, unicode.Z) || card.Hidden(r) {
 			t.Errorf("%U is printed in %q", r, out.String())
 		}
 	}

@@ -342,15 +342,17 @@ func (c *CLI) jsonItem(v any) error {
 	return err
 }
 
-// harmlessJSON escapes control and format characters in JSON; ASCII ones are escaped already.
+// harmlessJSON escapes what controls a terminal or cannot be seen in JSON; of ASCII it is escaped already.
 func harmlessJSON(text []byte) []byte {
-	controls := func(c rune) bool { return c > '~' && unicode.In(c, unicode.Cc, unicode.Cf) }
-	if bytes.IndexFunc(text, controls) < 0 {
+	unseen := func(c rune) bool {
+		return c > '~' && (card.Hidden(c) || !unicode.In(c, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S))
+	}
+	if bytes.IndexFunc(text, unseen) < 0 {
 		return text
 	}
 	var b []byte
 	for _, c := range string(text) {
-		if !controls(c) {
+		if !unseen(c) {
 			b = utf8.AppendRune(b, c)
 			continue
 		}

@@ -126,10 +126,10 @@ func render(b *strings.Builder, s string, end bool, src source) {
 			if 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
 				room = maxMarks
 			}
-		case room > 0 && unicode.In(c, unicode.Mn, unicode.Mc) && !hidden(c) && normal(c, s[from:next]):
+		case room > 0 && unicode.In(c, unicode.Mn, unicode.Mc) && !Hidden(c) && normal(c, s[from:next]):
 			b.WriteRune(c)
 			room--
-		case !unicode.In(c, unicode.L, unicode.N, unicode.P, unicode.S) || hidden(c) || imitates(c, s[next:]) ||
+		case !unicode.In(c, unicode.L, unicode.N, unicode.P, unicode.S) || Hidden(c) || imitates(c, s[next:]) ||
 			!normal(c, s[from:next]):
 			escape(b, `\u{`, uint64(c))
 			room, from = 0, next
@@ -175,8 +175,8 @@ func spaces(n int, last bool) string {
 	return fmt.Sprintf("⟨%d spaces⟩", n)
 }
 
-// hidden reports whether fonts draw nothing for c, whatever its category.
-func hidden(c rune) bool {
+// Hidden reports whether fonts draw nothing for c, whatever its category.
+func Hidden(c rune) bool {
 	return unicode.In(c, blank, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
@@ -395,7 +395,7 @@ func emojiAt(text string, at int) (size int) {
 func inWord(c rune) bool { return unicode.In(c, unicode.L, unicode.N) }
 
 // unseen reports whether c is only allowed inside an emoji.
-func unseen(c rune) bool { return hidden(c) || unicode.In(c, unicode.Cf, unicode.Me) }
+func unseen(c rune) bool { return Hidden(c) || unicode.In(c, unicode.Cf, unicode.Me) }
 
 // spellEmoji escapes what joins several code points to one emoji in a text rendered by [Prose], because the emoji's width
 // in terminals is unknown.
