@@ -478,7 +478,8 @@ func TestANewKeySealsNoForgedRows(t *testing.T) {
 func TestANewKeyOfAnotherChain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	o := newOpened(t, path)
-	if err := errors.Join(o.Close(), change(t.Context(), path, statements("UPDATE meta SET mac = x'', chain = 'x'"))); err != nil {
+	if err := errors.Join(o.Close(), change(t.Context(), path, statements("UPDATE meta SET mac = x'', chain = 'x'; "+
+		"UPDATE chains SET number = 1; INSERT INTO chains VALUES (0, 'x'); UPDATE entries SET key = key + (1 << 48)"))); err != nil {
 		t.Fatal(err)
 	}
 	renew := options(path)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -27,7 +28,7 @@ const readSchema = `SELECT type || ' ' || name || CASE name WHEN tbl_name THEN '
 var sqlComment = regexp.MustCompile(`--[^\n]*`)
 
 // parts are the tables, indexes, views and triggers of a store by name, without comments and with single spaces, and the types of
-// entries, without which an entry says something else.
+// entries, without which an entry says something else, and whether the own chain has its name, without which nobody finds its entries.
 func parts(ctx context.Context, from source) (map[string]string, error) {
 	field := func(p *[2]string) []any { return []any{&p[0], &p[1]} }
 	found, err := collect(ctx, from, "the schema", field, readSchema)
@@ -42,8 +43,14 @@ func parts(ctx context.Context, from source) (map[string]string, error) {
 	for _, t := range types {
 		all[fmt.Sprintf("row %d of types", t.number)] = string(t.name)
 	}
-	return all, err
+	named, failed := count(ctx, from, isNamed)
+	all["first row of chains"] = fmt.Sprint(named == 1)
+	return all, cmp.Or(err, failed)
 }
+
+// isNamed is 1 if the first chain, which was 1 until entries had keys, has the name of the store's own, also where there is neither yet.
+const isNamed = `SELECT (SELECT name FROM chains WHERE number = NOT EXISTS (SELECT 1 FROM pragma_table_info('entries') ` +
+	`WHERE name = 'key')) IS (SELECT chain FROM meta)`
 
 const readTypes = `SELECT number, name FROM types`
 
@@ -124,7 +131,7 @@ func inWords(all []difference) string {
 
 // schemaSum is the [sum] of the schema that all migrations make. Making it takes longer than the rest of a start, so
 // that is done only for a store with another sum.
-const schemaSum = "e037026d9a2fd880689e720f6653ab13f6437a970ae1e5bd4e545d46ef66c596"
+const schemaSum = "b2c49a040d14228cfb8298a7f05d8fc0363f8db9e18b2989ed95ca88d3cefcca"
 
 // sum is a digest of the parts of a schema.
 func sum(all map[string]string) string {

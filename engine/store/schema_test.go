@@ -98,6 +98,8 @@ func TestAnotherSchemaIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, statement, says, logs string }{
 		{"a column less", "ALTER TABLE requests DROP COLUMN hook", "its table requests differs", "hook TEXT NOT NULL"},
 		{"another type of entries", "UPDATE types SET number = 105 WHERE name = 'GRANT_REVOKED'", "2 parts differ", "GRANT_REVOKED"},
+		{"another name of the chain", "UPDATE chains SET name = 'A'", "its first row of chains differs", "found=false"},
+		{"the chain's name at no entry", "UPDATE chains SET number = 2", "its first row of chains differs", "found=false"},
 		{"an index less", "DROP INDEX requests_denied", "it has no index requests_denied of requests", "(caller, action, decided_at)"},
 		{"a trigger", "CREATE TRIGGER x AFTER UPDATE ON grants BEGIN UPDATE grants SET suspended_at = 0; END",
 			"its trigger x of grants is not daycared's", "suspended_at = 0"},
