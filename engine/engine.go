@@ -43,6 +43,7 @@ type services struct {
 	registry *registry.Registry
 	clock    timing.Clock
 	log      *slog.Logger
+	offers   trustOffers
 }
 
 // Engine opens requests and settles answers. It is safe for concurrent use.
@@ -116,6 +117,7 @@ func New(o Options) *Engine {
 		services: &services{
 			store: o.Store, clock: clock, log: o.Log,
 			registry: registry.New(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
+			offers:   trustOffers{at: map[trustOffer]time.Time{}},
 		},
 		pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		prompts: map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},
@@ -137,7 +139,7 @@ func New(o Options) *Engine {
 	e.locks = &locks{services: e.services, stops: e.stops, forget: e.forgetDecisions}
 	e.journal = &journal{services: e.services}
 	e.suggestions = &suggestions{e.services}
-	e.trusts = &trusts{services: e.services, offers: map[trustOffer]time.Time{}}
+	e.trusts = &trusts{e.services}
 	e.Directory = directory.New(directory.Config{
 		Store: o.Store, Settings: o.Settings, Clock: clock, Log: o.Log,
 		Changed: func() { e.forgetDecisions(nil) }, Realign: func(moved bool) { e.RealignSoon(moved) },

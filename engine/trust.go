@@ -15,11 +15,12 @@ import (
 )
 
 // trusts let agents do for a time what they need not ask then.
-type trusts struct {
-	*services
+type trusts struct{ *services }
 
-	mu     sync.Mutex
-	offers map[trustOffer]time.Time // first steps of TrustAgent, and when they were taken
+// trustOffers are the first steps of TrustAgent, and when they were taken.
+type trustOffers struct {
+	mu sync.Mutex
+	at map[trustOffer]time.Time
 }
 
 // trustOffer is what a person was told that a second step gives.
@@ -71,10 +72,10 @@ func (g *trusts) TrustAgent(
 		return permissions.Grant{}, err
 	}
 	offer := trustOffer{who, basis.Caller.Name, filepath.Clean(basis.Cwd), span}
-	if !sure || !g.takeOffer(offer, now) {
-		g.mu.Lock()
-		g.offers[offer] = now
-		g.mu.Unlock()
+	if !sure || !g.offers.take(offer, now) {
+		g.offers.mu.Lock()
+		g.offers.at[offer] = now
+		g.offers.mu.Unlock()
 		return permissions.Grant{}, permissions.Trusting(basis.Caller.Proven(), offer.folder, permissions.For(span).String())
 	}
 	c, err := g.registry.Resolve(ctx, basis.ID, permissions.Give{
@@ -87,19 +88,25 @@ func (g *trusts) TrustAgent(
 	return c.Grants[0], nil
 }
 
-// takeOffer reports whether a first step was taken within trustOffered, and ends it.
-func (g *trusts) takeOffer(o trustOffer, now time.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	maps.DeleteFunc(g.offers, func(_ trustOffer, at time.Time) bool { return now.Sub(at).Abs() > trustOffered })
-	_, offered := g.offers[o]
-	delete(g.offers, o)
+// take reports whether a first step was taken within trustOffered, and ends it.
+func (t *trustOffers) take(o trustOffer, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.at, func(_ trustOffer, at time.Time) bool { return now.Sub(at).Abs() > trustOffered })
+	_, offered := t.at[o]
+	delete(t.at, o)
 	return offered
 }
 
-// endTrust ends what trusts a caller for a time, or everybody if its name is empty, and tells who gave it what ran. A failure is logged:
+// endTrust ends what trusts a caller for a time, or everybody if its name is empty, and tells who gave it what ran. A first step to it
+// does not count any more. A failure is logged:
 // the grant ends soon by itself.
 func (e *services) endTrust(ctx context.Context, c permissions.Caller) {
+	e.offers.mu.Lock()
+	maps.DeleteFunc(e.offers.at, func(o trustOffer, _ time.Time) bool {
+		return c.Name == "" || permissions.Caller{Name: o.caller}.Root() == c.Root()
+	})
+	e.offers.mu.Unlock()
 	now := e.clock.Stamp()
 	var grants []permissions.Grant
 	var err error

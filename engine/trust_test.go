@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -246,6 +247,24 @@ func TestTheSecondStepOfTrustIsHeldToWhatIsSoThen(t *testing.T) {
 		"several decide": others([]string{"fay", "sam"}, 2),
 		"a lock":         func(st *env) { st.lock(boss, "fay") },
 		"too late":       func(st *env) { st.advance(3 * time.Minute) },
+		"a denial, the last word": func(st *env) {
+			view, err := st.Begin(t.Context(), coder, bash("make"))
+			if err == nil {
+				_, err = st.OnPermission(t.Context(), connectors.Decision{
+					Request: view.Request.ID, Answer: permissions.Deny, From: fayAt("fays-phone"),
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a stop that is over": func(st *env) {
+			_, _, err := st.StopAgent(t.Context(), fayAt("fays-phone"), "coder")
+			_, failed := st.ResumeAgent(t.Context(), fayAt("fays-phone"), "coder")
+			if err := errors.Join(err, failed); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"gone": func(st *env) {
 			now := st.settings
 			now.People, now.Routes = now.People[1:], []engine.Route{{Ask: []string{"sam"}}}
