@@ -91,6 +91,35 @@ func TestAListIsAnsweredInWords(t *testing.T) {
 	s.get(calls[1], permissions.Denied)
 }
 
+// A list whose confirmation is lost is sent again as the same message, and then says what joined it meanwhile.
+func TestAListWhoseConfirmationIsLost(t *testing.T) {
+	s := newEnv(t, func(s *env) { s.settings.Limits.MaxCards = 2 })
+	for _, name := range []string{"first.", "second."} {
+		s.ask(network(name))
+		s.card("fay", name)
+	}
+	s.phones["fay"].Leaves()
+	s.server.LoseAcks(1)
+	sent := len(s.server.Stanzas())
+	messages := func() (ids []string) {
+		for _, z := range s.server.Stanzas()[sent:] {
+			if z.Is("message", "") {
+				ids = append(ids, z.ID())
+			}
+		}
+		return ids
+	}
+	s.ask(network("third."))
+	s.until("it is sent", func() bool { return len(messages()) == 1 })
+	s.ask(network("fourth."))
+	s.server.Cut()
+	s.until("both lists are noted", s.noted)
+	s.phones["fay"].Returns()
+	if list := s.list(2); list.ID != messages()[0] || s.count("fay", "third.") != 1 {
+		t.Errorf("fay sees %d lists, the last is %s; sent were %v", s.count("fay", "third."), list.ID, messages())
+	}
+}
+
 // What answers a list that WhatsApp has not confirmed is to be repeated, and decides nothing for a person who is locked meanwhile.
 func TestBetweenAListAndWhatsAppsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {

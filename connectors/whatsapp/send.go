@@ -132,14 +132,36 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	return c.failed(p.To, err)
 }
 
-// SendBurst is [connectors.BurstSender].
+// SendBurst is [connectors.BurstSender]. A list that WhatsApp did not confirm is sent again as the same message.
 func (c *Connector) SendBurst(ctx context.Context, b connectors.Burst) (string, error) {
 	if err := c.Reach(b.To); err != nil {
 		return "", err
 	}
-	r := ref{b.To.Addresses[Name], newID("")}
-	err := c.deliverTo(ctx, r, text(c.listed(b)), func() error { return c.pace.wait(ctx, r.number) })
+	l := list{number: b.To.Addresses[Name]}
+	for _, it := range b.Items[:min(1, len(b.Items))] {
+		l.first = it.Request.ID
+	}
+	sent, again := c.lists.Get(l)
+	if !again {
+		sent = [2]string{newID(""), c.listed(b)}
+	}
+	r := ref{l.number, sent[0]}
+	err := c.deliverTo(ctx, r, text(sent[1]), func() error { return c.pace.wait(ctx, r.number) })
+	if err == nil && c.listed(b) != sent[1] {
+		err = c.EditBurst(ctx, r.String(), b)
+	}
+	if err != nil {
+		c.lists.Add(l, sent)
+	} else {
+		c.lists.Remove(l)
+	}
 	return r.String(), c.failed(b.To, err)
+}
+
+// list is a list that was sent to a number, by its first request.
+type list struct {
+	number string
+	first  permissions.ID
 }
 
 // EditBurst is [connectors.BurstSender]. A list that can no longer be edited stays as it is.

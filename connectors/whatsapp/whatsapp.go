@@ -70,6 +70,7 @@ type Connector struct {
 	whole      card.Whole
 	inText     card.Whole                    // whether something of the action is on the card
 	ends       *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
+	lists      *lru.Cache[list, [2]string]   // ids and texts of lists that were not confirmed
 	got        *lru.Cache[string, bool]      // our message ids that a phone has received
 	done       *lru.Cache[string, bool]      // messages read, by chat and id
 	unreadable *lru.Cache[string, bool]      // ids of received messages that are not decrypted yet
@@ -97,7 +98,8 @@ func New(o Options, in connectors.Services) *Connector {
 		Pairing: conversation.Pairing{
 			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: card.Visible,
 		},
-		ends: connectors.NewLRU[ref, string](maxEnds), got: connectors.NewLRU[string, bool](maxRemembered),
+		ends: connectors.NewLRU[ref, string](maxEnds), lists: connectors.NewLRU[list, [2]string](maxEnds),
+		got:  connectors.NewLRU[string, bool](maxRemembered),
 		done: connectors.NewLRU[string, bool](maxRemembered), unreadable: connectors.NewLRU[string, bool](maxRemembered),
 		dates: connectors.NewLRU[string, time.Time](maxRemembered),
 		under: connectors.NewLRU[string, func()](maxRemembered),
