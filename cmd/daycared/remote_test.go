@@ -244,4 +244,4 @@ func examples(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("EXAMPLES", folder)
 }
 
-const maxLines = 40
+const maxLines = 45

@@ -1,8 +1,13 @@
 # ask.py KEY REASON TAG…: ask the daemon at $DAYCARED_SOCKET, and wait for the answer
-import http.client, json, os, socket, sys, time
+import http.client, json, os, pathlib, socket, struct, sys, time
 def end(code, text, out=sys.stderr):
     print(text, file=out)
     sys.exit(code)
+def known(sock, path):  # or another account's program could say that all is approved; macOS has no SO_PEERCRED
+    uid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1] if hasattr(socket, "SO_PEERCRED") else 0
+    above, safe = [os.stat(folder) for folder in pathlib.Path(os.path.realpath(path)).parents], (0, os.getuid())
+    if uid not in safe and any(f.st_uid != uid and (f.st_uid not in safe or f.st_mode & 0o22) for f in above):
+        end(7, f"the account {uid} serves {path}, where others than the daemon's can put a socket; nothing is asked")
 if len(sys.argv) < 4: end(2, "usage: ask.py KEY REASON TAG…, as in: ask.py deploy-v42 'deploy v42' @network")
 key, reason, *tags = sys.argv[1:]
 met, lost, asked, path = False, False, False, os.environ.get("DAYCARED_SOCKET", "/run/daycared/agent.sock")
@@ -14,6 +19,7 @@ while True:
         daemon.sock = socket.socket(socket.AF_UNIX)
         daemon.sock.settimeout(65)  # longer than the daemon holds a call
         daemon.sock.connect(path)
+        known(daemon.sock, path)
         daemon.request("POST", "/v1/requests", json.dumps(ask), {"Content-Type": "application/json"})
         answer = daemon.getresponse()
         told = json.load(answer)
