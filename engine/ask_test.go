@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -488,4 +489,28 @@ func TestAskPromptsAreGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.get(call)
+}
+
+// TestOneCallerDoesNotTakeEveryTurnToBegin: however many calls of one caller are judged, another's begins.
+func TestOneCallerDoesNotTakeEveryTurnToBegin(t *testing.T) {
+	st := newEnv(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
+	slow, broken := make(chan bool), errors.New("it was judged for long")
+	var calls sync.WaitGroup
+	for range 40 {
+		calls.Go(func() {
+			_, err := st.AskDeferred(t.Context(), time.Time{}, self, func() (permissions.Request, error) { <-slow; return network("x"), broken })
+			if !errors.Is(err, broken) {
+				t.Error(err)
+			}
+		})
+	}
+	for range 8 {
+		slow <- true // 32 can begin at once
+	}
+	other := permissions.CallerUID(askerUID + 1)
+	if r, err := st.askAndLeave(other, network("another")); r.State != permissions.Pending {
+		t.Errorf("%s, %v", r.State, err)
+	}
+	close(slow)
+	calls.Wait()
 }

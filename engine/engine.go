@@ -60,6 +60,7 @@ type Engine struct {
 	pruning   time.Duration // see Options.PruneEvery
 	doubt     bool          // the clock had been set back at startup: older grants are not used
 	beginning chan struct{} // a semaphore for calls that begin
+	shares    shares        // how many of them are whose
 
 	mu       sync.Mutex
 	prompts  map[string]*rate.Limiter    // by caller
@@ -128,7 +129,7 @@ func New(o Options) *Engine {
 		recent: recentDecisions{
 			all: map[decisionKey]recentDecision{}, over: map[permissions.ID]time.Time{}, refused: map[decisionKey]refusedOnce{},
 		},
-		beginning: make(chan struct{}, maxBegun),
+		beginning: make(chan struct{}, maxBegun), shares: shares{of: map[string]*share{}},
 	}
 	e.recent.since = e.clock.Stamp()
 	e.stops = newStops(e.services, e.forgetDecisions)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // hostile makes a folder with the daemon's files, d/token and d/data, a workspace with links to them, and one without.
@@ -102,6 +103,17 @@ func TestEverydayRelativeTextsAreUnasked(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// TestALongTextIsLookedThroughInItsLength: not in the square of it, which would take minutes.
+func TestALongTextIsLookedThroughInItsLength(t *testing.T) {
+	own, _, clean := hostile(t)
+	for part, want := range map[string]string{"git a;": "unasked", "git *;": "asked"} {
+		began := time.Now()
+		if got := judged(own, clean, strings.Repeat(part, 1<<20/6)); got != want || time.Since(began) > 20*time.Second {
+			t.Errorf("%s: %s after %s", part, got, time.Since(began))
+		}
 	}
 }
 

@@ -39,11 +39,14 @@ type search struct {
 	landmarks
 	places map[string]place
 	lists  map[string][]os.DirEntry
-	below  map[string]int // depth to which folders were searched
+	firsts map[string]*[256][]os.DirEntry // of folders: their entries by the first byte of the name
+	below  map[string]int                 // depth to which folders were searched
 	left   int
+	// globbed says that the text that is looked at has a glob.
+	globbed bool
 }
 
-// An input may cost as much as that many comparisons; a folder entry that is read counts for several.
+// An input may cost as much as that many comparisons; a folder entry that is read counts for several, and so does a part of a path.
 const maxLooks, perEntry = 8_000_000, 80
 
 // landmarks are what paths are compared with.
@@ -70,7 +73,8 @@ func lookAt(files []string) *search {
 		known.at, known.files, known.landmarks = time.Now(), slices.Clone(files), find(files)
 	}
 	return &search{
-		landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, below: map[string]int{}, left: maxLooks,
+		landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{},
+		firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, left: maxLooks,
 	}
 }
 
@@ -98,6 +102,7 @@ func find(files []string) (l landmarks) {
 func (l *search) find(path string) place {
 	p, known := l.places[path]
 	if !known {
+		l.left -= 2 * perEntry * strings.Count(path, "/")
 		clean, leads := filepath.Clean(path), Resolve(path)
 		names := []string{clean, leads}
 		if clean != path {
@@ -154,7 +159,7 @@ func Input(files []string, folder string, input []byte) (found, may bool) {
 	l := lookAt(files)
 	for n := 0; ; n++ {
 		token, err := d.Token()
-		if err != nil || n == maxTokens {
+		if err != nil || n == maxTokens || l.left < 0 {
 			return found, may || err == nil
 		}
 		if text, is := token.(string); is {
@@ -198,18 +203,20 @@ const globs = "*?[{"
 // parts reports whether any part of a text is the name of something that leads to the daemon's files.
 func (l *search) parts(folder, text string) bool {
 	before, led := ' ', Resolve(folder)
+	l.globbed = strings.ContainsAny(text, globs)
 	for at, letter := range text {
+		rest := text[at:min(len(text), at+longest)]
 		if l.left < 0 {
 			return true
 		}
 		begins := !inName(before) && !strings.ContainsRune(globs, before)
 		switch {
 		case letter == '/' && begins && !strings.ContainsRune("/.-_", before):
-			if l.begins("/", strings.TrimLeft(text[at:], "/")) {
+			if l.begins("/", strings.TrimLeft(rest, "/")) {
 				return true
 			}
 		case begins && before != '/' && folder != "":
-			if l.begins(led, text[at:]) {
+			if l.begins(led, rest) {
 				return true
 			}
 		}
@@ -222,7 +229,12 @@ func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // begins reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
 func (l *search) begins(folder, text string) bool {
-	if part, _, _ := strings.Cut(text, "/"); strings.ContainsAny(part, globs) && folder != "/" { // globs are left to leads
+	part := ""
+	if l.globbed {
+		part, _, _ = strings.Cut(text, "/")
+		l.left -= len(part) / 8
+	}
+	if strings.ContainsAny(part, globs) && folder != "/" { // globs are left to leads
 		deep := 1 + strings.Count(text, "/")
 		if strings.Contains(text, "**") {
 			deep = math.MaxInt
@@ -236,7 +248,7 @@ func (l *search) begins(folder, text string) bool {
 			return l.begins(filepath.Join(folder, dots), strings.TrimLeft(rest, "/"))
 		}
 	}
-	for _, e := range l.list(folder) {
+	for _, e := range l.beginning(folder, text) {
 		rest, found := strings.CutPrefix(text, e.Name())
 		if next, _ := utf8.DecodeRuneInString(rest); !found || rest != "" && inName(next) {
 			continue
@@ -296,6 +308,23 @@ func (l *search) list(folder string) []os.DirEntry {
 	}
 	l.left -= len(all)
 	return all
+}
+
+// beginning returns the entries of a folder that a text may begin with.
+func (l *search) beginning(folder, text string) []os.DirEntry {
+	by, known := l.firsts[folder]
+	if !known {
+		by = new([256][]os.DirEntry)
+		for _, e := range l.list(folder) {
+			by[e.Name()[0]] = append(by[e.Name()[0]], e)
+		}
+		l.firsts[folder] = by
+	}
+	if text == "" || l.left < 0 {
+		return nil
+	}
+	l.left -= len(by[text[0]])
+	return by[text[0]]
 }
 
 // memory contains all memory, or is a different file for each process.
