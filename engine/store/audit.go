@@ -326,30 +326,89 @@ func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 	return m.Seq < first, err
 }
 
-const (
-	storedColumns = `SELECT seq, at, type, entries.request, actor, via, detail, hash, entries.mac, prev, `
-	ofPruned      = ` FROM pruned WHERE number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END)`
-)
+const storedColumns = ` at, type, request, actor, via, detail, hash, mac, prev FROM `
 
 var (
-	// readEntries reads entries as they are stored, and what they need of their requests: with views it takes three times as long.
-	readEntries = strings.Replace(storedColumns, `seq`, `entries.key & 281474976710655`, 1) + `'' || COALESCE(requests.id, ` +
-		`(SELECT id` + ofPruned + `, ''), COALESCE(requests.digest, (SELECT digest` + ofPruned + `) FROM entries LEFT JOIN requests ` +
-		`ON requests.number = CASE typeof(entries.request) WHEN 'integer' THEN entries.request END ` +
-		`WHERE entries.key BETWEEN ` + lowestKey + ` | MAX($2, 0) AND ` + highestKey + ` ORDER BY entries.key LIMIT 0 + $3`
+	// readEntries reads entries as they are stored: with views it takes three times as long.
+	readEntries = `SELECT key & 281474976710655,` + storedColumns + `entries WHERE key BETWEEN ` + lowestKey + ` | MAX($2, 0) ` +
+		`AND ` + highestKey + ` ORDER BY key LIMIT 0 + $3`
 
 	// readLongEntries is readEntries in a store from before entries had a key, and readOldEntries in one from before they had seals.
-	readLongEntries = storedColumns + `'', NULL FROM audit AS entries WHERE chain = $1 AND seq >= $2 ORDER BY seq LIMIT 0 + $3`
-	readOldEntries  = strings.Replace(readLongEntries, "entries.mac", "''", 1)
+	readLongEntries = `SELECT seq,` + storedColumns + `audit WHERE chain = $1 AND seq >= $2 ORDER BY seq LIMIT 0 + $3`
+	readOldEntries  = strings.Replace(readLongEntries, `mac, prev`, `'', prev`, 1)
 )
+
+const readNamed = `SELECT number, '' || id, digest FROM requests WHERE number BETWEEN $1 AND $2 ` +
+	`UNION ALL SELECT number, '' || id, digest FROM pruned WHERE number BETWEEN $1 AND $2`
+
+// requestName is a request as entries name it.
+type requestName struct {
+	id     permissions.ID
+	digest string
+}
+
+var noName = requestName{digest: "="}
+
+// requestNames are those of the last requests, by number. A request without a row, even a pruned one, has no id.
+type requestNames map[int64]requestName
+
+// add sets what entries need of their requests.
+func (known requestNames) add(ctx context.Context, from source, some []storedEntry) error {
+	if len(known) > 4*verifyAtOnce {
+		clear(known)
+	}
+	var numbers []int64
+	for i := range some {
+		number, ok := some[i].of.(int64)
+		if _, has := known[number]; ok && !has {
+			known[number] = noName
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	for first, n := 0, 1; n <= len(numbers); n++ {
+		if n < len(numbers) && numbers[n]-numbers[n-1] < 8 { // few that nobody needs are between
+			continue
+		}
+		if err := known.read(ctx, from, numbers[first], numbers[n-1]); err != nil {
+			return err
+		}
+		first = n
+	}
+	for i := range some {
+		if number, ok := some[i].of.(int64); ok {
+			some[i].named = known[number]
+		}
+	}
+	return nil
+}
+
+// read adds the requests from a number to another.
+func (known requestNames) read(ctx context.Context, from source, first, last int64) error {
+	var number int64
+	var id permissions.ID
+	var sum []byte
+	into := exactFields([]any{&number, &id, &sum})
+	return eachRow(ctx, from, func(scan func(into ...any) error) error {
+		err := scan(into...)
+		if of := noName; err == nil && known[number].id == "" {
+			if of.id = id; len(sum) == len(permissions.Digest{}) {
+				of.digest = permissions.Digest(sum).String()
+			}
+			known[number] = of
+		}
+		return err
+	}, readNamed, first, last)
+}
 
 // storedEntry is an entry as it is stored. Its request and its type are numbers where they have one.
 type storedEntry struct {
 	permissions.Entry
-	kind, of          any
-	id, text          string
-	mac, prev, digest []byte
-	failed            error // to read it
+	kind, of  any
+	named     requestName
+	text      string
+	mac, prev []byte
+	failed    error // to read it
 }
 
 // silent are the usual types whose detail says nothing to [comparison]: no map is made of it.
@@ -358,7 +417,7 @@ var silent = map[permissions.Type]bool{permissions.RequestCreated: true, permiss
 
 func (e *storedEntry) fields() []any {
 	return []any{
-		&e.Seq, instant{&e.At}, &e.kind, &e.of, &e.Actor, &e.Via, &e.text, digest{&e.Hash}, &e.mac, &e.prev, &e.id, &e.digest,
+		&e.Seq, instant{&e.At}, &e.kind, &e.of, &e.Actor, &e.Via, &e.text, digest{&e.Hash}, &e.mac, &e.prev,
 	}
 }
 
@@ -373,7 +432,7 @@ func (e *storedEntry) whole(types map[int64]permissions.Type, before *permission
 	}
 	switch of := e.of.(type) {
 	case int64:
-		if e.Request = permissions.ID(e.id); e.id == "" {
+		if e.Request = e.named.id; e.Request == "" {
 			e.Request = permissions.ID(strconv.FormatInt(of, 10))
 		}
 	case string:
@@ -387,7 +446,7 @@ func (e *storedEntry) whole(types map[int64]permissions.Type, before *permission
 	case e.Seq == before.Seq+1:
 		e.Prev = before.Hash
 	}
-	all, err := known.list(e.text, e.digest)
+	all, err := known.list(e.text, e.named.digest)
 	if err == nil && !silent[e.Type] {
 		e.Detail = mapOf(all)
 	}
@@ -401,7 +460,7 @@ type details map[string][]string
 const noDigest = "\x01"
 
 // list has the names of a stored detail, sorted, each followed by its value.
-func (known details) list(text string, digest []byte) ([]string, error) {
+func (known details) list(text, digest string) ([]string, error) {
 	all, found := known[text]
 	if !found {
 		var fields map[string]string
@@ -416,12 +475,8 @@ func (known details) list(text string, digest []byte) ([]string, error) {
 	}
 	for i := 1; i < len(all); i += 2 {
 		if all[i] == noDigest && all[i-1] == "digest" && strings.Contains(text, noDigest) {
-			of := "="
-			if len(digest) == len(permissions.Digest{}) {
-				of = permissions.Digest(digest).String()
-			}
 			all = slices.Clone(all)
-			all[i] = of
+			all[i] = digest
 		}
 	}
 	return all, nil

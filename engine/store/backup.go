@@ -92,6 +92,6 @@ func inspect(ctx context.Context, path string, o Options) (sum Summary, err erro
 		return sum, fmt.Errorf("%d of its rows belong to rows that are missing", astray)
 	}
 	told := func(done, all int64) { o.tell("entries and requests verified", done, all) }
-	sum.Verified, err = verifyAll(ctx, snapshotsOf(db), []func(done, all int64){told}, o.keys()...)
+	sum.Verified, err = verifyAll(ctx, snapshotsOf(db), true, []func(done, all int64){told}, o.keys()...)
 	return sum, err
 }

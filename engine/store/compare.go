@@ -36,6 +36,7 @@ type comparison struct {
 	pages    map[int64]*saidPage    // and by its number, without its last bits
 	votes    map[uint64]struct{}    // hashes of the votes that settled nothing
 	heard    int                    // number of entries
+	room     []any                  // for what a seal covers
 	gates    map[uint64]latestEntry // last entry of each row, by hash of table and key
 
 	restored permissions.Entry        // newest StoreRestored
@@ -106,11 +107,13 @@ const saidBits = 8
 func (c *comparison) said(number int64, id string) *said {
 	if number > 0 {
 		page := c.pages[number>>saidBits]
-		if page == nil {
+		if page == nil && len(c.pages) < 1000+c.heard>>saidBits && c.told[c.sum(id)] == nil { // in our store the pages become full
 			page = &saidPage{}
 			c.pages[number>>saidBits] = page
 		}
-		return &page[number&(1<<saidBits-1)]
+		if page != nil {
+			return &page[number&(1<<saidBits-1)]
+		}
 	}
 	key := c.sum(id)
 	if c.told[key] == nil {
@@ -246,8 +249,11 @@ func sameWords(ctx context.Context, from source, rows []shapedRow) error {
 func (c *comparison) sealedRequests(rows []shapedRow) error {
 	for i := range rows {
 		r := &rows[i]
-		if c.seals != nil && !c.seals.holds(r.mac, "requests", sealedBy(c.own.seals, &r.row)...) {
-			return unsealed("request " + string(r.row.ID))
+		if c.seals != nil {
+			c.room = sealedBy(c.own.seals, c.room[:0], &r.row)
+			if !c.seals.holds(r.mac, "requests", c.room...) {
+				return unsealed("request " + string(r.row.ID))
+			}
 		}
 		if err := c.request(&r.row); err != nil {
 			return err

@@ -157,7 +157,9 @@ func connect(path string, busy time.Duration, n int, settings string) *sql.DB {
 }
 
 // lookInto makes a pool of one connection that only reads.
-func lookInto(path, settings string) *sql.DB { return pool(path, 1, "mode=ro&_mutex=no&"+settings) }
+func lookInto(path, settings string) *sql.DB {
+	return pool(path, 1, "mode=ro&_mutex=no&_stmt_cache_size=64&"+settings)
+}
 
 // readOnlySettings returns the settings for reading a file without leaving companions beside it.
 func readOnlySettings(path string) string {

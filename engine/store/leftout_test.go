@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -237,5 +238,22 @@ func TestAGrantThatCannotBeReadIsTakenBackWithItsApproval(t *testing.T) {
 		return e.Type == permissions.GrantRevoked && e.Request == r.ID
 	}) {
 		t.Errorf("the audit does not say so: %v", err)
+	}
+}
+
+// TestScatteredNumbersTakeNoPageEach: what verify keeps of entries stays small whatever numbers they name.
+func TestScatteredNumbersTakeNoPageEach(t *testing.T) {
+	c := newComparison()
+	for seq := range int64(5000) {
+		e := permissions.Entry{Seq: seq, Record: permissions.Record{Type: permissions.RequestSettled, Request: permissions.ID(strconv.Itoa(int(seq)))}}
+		if err := c.addEntry(&e, 1+seq<<20); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.addEntry(&e, 1+seq<<20); err == nil {
+			t.Fatalf("request %d was settled twice, and nothing is said", seq)
+		}
+	}
+	if len(c.pages) > 1100 {
+		t.Errorf("it keeps %d pages", len(c.pages))
 	}
 }

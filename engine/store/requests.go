@@ -58,7 +58,8 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Step, &r.Quorum, offered{list[permissions.Option]{&r.Options}}, list[permissions.Tag]{&r.Tags},
 		brief[permissions.Tag]{list[permissions.Tag]{&r.Held}}, brief[string]{list[string]{&r.EnvNames}},
 		brief[string]{list[string]{&r.Choices}}, &r.Reason, &r.Message,
-		canonical{rawJSON{&r.Input}}, &r.Details, brief[permissions.ID]{list[permissions.ID]{&r.Under}}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
+		canonical{rawJSON{&r.Input}}, &r.Details, brief[permissions.ID]{list[permissions.ID]{&r.Under}}, &r.Group, &r.Hook,
+		&r.Folder, &r.Beyond,
 		brief[permissions.Rows]{list[permissions.Rows]{&r.Was}}, brief[permissions.Ruling]{list[permissions.Ruling]{&r.Ruled}},
 		&r.SessionTitle, &r.LastPrompt,
 	}
@@ -130,8 +131,8 @@ const sealedColumns = `number, id, kind, mode, caller, caller_uid, session, vers
 	`used_at, collected_at, void_at, lapsed_at, answer, scope, decided_by, decided_via, timed_out, defaulted, used_call, ` +
 	`asked, escalate_to, escalate_at`
 
-func sealedFields(r *permissions.Request) []any {
-	return append(make([]any, 0, 80), // with room for the values of sealing
+func sealedFields(room []any, r *permissions.Request) []any {
+	return append(room,
 		&r.Number, &r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
 		&r.Hook, instant{&r.CreatedAt}, &r.Agent, &r.Claimed, &r.Host, &r.Cwd, &r.Tool, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, scope{&r.Widest}, &r.HighRisk, &r.Quorum, list[permissions.ID]{&r.Under}, &r.Revision,
@@ -143,8 +144,8 @@ func sealedFields(r *permissions.Request) []any {
 
 // sealing returns the sealed values of a request. What pending ones show of an option is sealed until they are settled: the words
 // of a clarification are pruned later.
-func sealing(r *permissions.Request) []any {
-	values := append(sealingBefore(r), "1", r.Beyond, r.Background, r.Foreground, r.Step, r.Group)
+func sealing(room []any, r *permissions.Request) []any {
+	values := append(sealingBefore(room, r), "1", r.Beyond, r.Background, r.Foreground, r.Step, r.Group)
 	if r.State == permissions.Pending {
 		for _, o := range r.Options {
 			values = append(values, o.Label)
@@ -169,8 +170,8 @@ func sealing(r *permissions.Request) []any {
 }
 
 // sealingBefore is sealing before migration 19.
-func sealingBefore(r *permissions.Request) []any {
-	values := append(sealedFields(r), len(r.Options), len(r.Calls), len(r.Votes))
+func sealingBefore(room []any, r *permissions.Request) []any {
+	values := append(sealedFields(room, r), len(r.Options), len(r.Calls), len(r.Votes))
 	for _, o := range r.Options {
 		values = append(values, string(o.ID))
 	}
@@ -192,14 +193,16 @@ func sealingBefore(r *permissions.Request) []any {
 	return values
 }
 
-func (k *sealer) request(r *permissions.Request) []byte { return k.seal("requests", sealing(r)...) }
+func (k *sealer) request(r *permissions.Request) []byte {
+	return k.seal("requests", sealing(make([]any, 0, 80), r)...)
+}
 
 // sealedBy are the sealed values of a request in a store of a [sealVersion].
-func sealedBy(version int64, r *permissions.Request) []any {
+func sealedBy(version int64, room []any, r *permissions.Request) []any {
 	if version == 0 {
-		return sealingBefore(r)
+		return sealingBefore(room, r)
 	}
-	return sealing(r)
+	return sealing(room, r)
 }
 
 // one reads the request that a query of sealedRequest finds, or returns sql.ErrNoRows. For an unusable row the error
@@ -244,7 +247,7 @@ func (s *Store) manyOf(
 		}
 	}
 	for i, r := range all {
-		if s.seals.holds(rows[i].mac, "requests", sealedBy(version, &r)...) &&
+		if s.seals.holds(rows[i].mac, "requests", sealedBy(version, nil, &r)...) &&
 			(r.State != permissions.Pending || permissions.ComputeDigest(r) == r.Digest) {
 			found = append(found, r)
 		} else {
@@ -499,7 +502,7 @@ const (
 )
 
 // ownColumns are the columns of [readSealed] in which requests differ most.
-const ownColumns = `number, id, session, key, digest, created_at, deadline, decided_at, used_at, collected_at, lapsed_at, left_at, ` +
+const ownColumns = `number, id, session, key, tags, digest, created_at, deadline, decided_at, used_at, collected_at, lapsed_at, left_at, ` +
 	`affected_path, comment, input, calls, was, title, prompt`
 
 // readShapes is [readSealed] with the other columns as one text, the request's shape: few are not that of an earlier request.
@@ -542,6 +545,7 @@ type sealedPages struct {
 	input              json.RawMessage // may be long and is not needed
 	from               int64           // number of the next one
 	over               bool
+	spare              []shapedRow // to read into
 }
 
 func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {
@@ -575,7 +579,7 @@ func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {
 
 func (p *sealedPages) fields(r *sealedRow[permissions.Request]) []any {
 	q := &r.row
-	return append(sealedFields(q), &q.VoidedBy, offered{list[permissions.Option]{&q.Options}}, list[permissions.Call]{&q.Calls},
+	return append(sealedFields(nil, q), &q.VoidedBy, offered{list[permissions.Option]{&q.Options}}, list[permissions.Call]{&q.Calls},
 		&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 		instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
 		canonical{rawJSON{&p.input}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},
@@ -585,7 +589,8 @@ func (p *sealedPages) fields(r *sealedRow[permissions.Request]) []any {
 func (p *sealedPages) ownFields(r *shapedRow) []any {
 	q := &r.row
 	return []any{
-		shape{r, p.shapes}, &q.Number, &q.ID, &q.Session, &q.Key, digest{&q.Digest}, instant{&q.CreatedAt}, instant{&q.Deadline},
+		shape{r, p.shapes}, &q.Number, &q.ID, &q.Session, &q.Key, list[permissions.Tag]{&q.Tags}, digest{&q.Digest},
+		instant{&q.CreatedAt}, instant{&q.Deadline},
 		instant{&q.DecidedAt}, instant{&q.UsedAt}, instant{&q.CollectedAt}, instant{&q.LapsedAt}, instant{&q.LeftAt}, &q.AffectedPath,
 		&q.Comment, canonical{rawJSON{&p.input}}, list[permissions.Call]{&q.Calls}, list[permissions.Rows]{&q.Was}, &q.SessionTitle,
 		&q.LastPrompt, &r.mac,
@@ -594,7 +599,7 @@ func (p *sealedPages) ownFields(r *shapedRow) []any {
 
 // read reads a page: a request whose shape is new, or that is not readable, by all of its columns.
 func (p *sealedPages) read(ctx context.Context, from source) ([]shapedRow, error) {
-	page := make([]shapedRow, 0, sealedPage)
+	page := p.spare[:0]
 	var item shapedRow
 	into := exactFields(p.ownFields(&item))
 	err := eachRow(ctx, from, func(scan func(into ...any) error) error {

@@ -85,7 +85,7 @@ func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int
 	defer watch(func() { s.tellMigration("requests sealed", seen.Load(), int64(all)) })()
 	t.fail(eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
 		seen.Add(1)
-		if s.from != nil && !s.from.holds(mac, "requests", sealedBy(version, &r)...) {
+		if s.from != nil && !s.from.holds(mac, "requests", sealedBy(version, nil, &r)...) {
 			s.logUnsealed("request " + string(r.ID))
 			return nil
 		}

@@ -157,7 +157,7 @@ func refuseUnsealed(ctx context.Context, draft, path string, keys []*sealer) (er
 		ours := keyed != "" || sealed && len(i.mac) == 0
 		if sealed && !ours && err == nil {
 			err = eachSealed(ctx, db, func(r permissions.Request, mac []byte) error {
-				ours = ours || k.holds(mac, "requests", sealedBy(i.seals, &r)...)
+				ours = ours || k.holds(mac, "requests", sealedBy(i.seals, nil, &r)...)
 				return nil
 			})
 		}

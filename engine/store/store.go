@@ -35,7 +35,7 @@ const (
 	// defaultBusyTimeout is how long a write waits for another process that locks the file.
 	defaultBusyTimeout = 5 * time.Second
 	// readers is the maximum number of reading connections.
-	readers = 4
+	readers = 5
 	// defaultLowPriorityWait is how long a low-priority write waits for others.
 	defaultLowPriorityWait = 5 * time.Millisecond
 )
@@ -73,16 +73,17 @@ func (o Options) tell(what string, done, all int64) {
 // Store keeps everything in one SQLite file. It is safe for concurrent use. A context bounds a write's wait for its
 // turn; a write that has begun is finished.
 type Store struct {
-	path    string
-	files   []fileIdentity // the store and, once open, its log and the log's index
-	now     func() time.Time
-	log     *slog.Logger
-	tell    func(what string, done, all int64)
-	chain   string
-	types   map[permissions.Type]int64 // numbers of the types of entries
-	coder   permissions.Coder
-	writer  *sql.DB // one connection
-	readers *sql.DB // read-only
+	path      string
+	files     []fileIdentity // the store and, once open, its log and the log's index
+	now       func() time.Time
+	log       *slog.Logger
+	tell      func(what string, done, all int64)
+	chain     string
+	types     map[permissions.Type]int64 // numbers of the types of entries
+	coder     permissions.Coder
+	writer    *sql.DB    // one connection
+	readers   *sql.DB    // read-only
+	verifying sync.Mutex // held by who may use two of them at once
 
 	seals    *sealer
 	from     *sealer  // seals the rows; nil: unknown

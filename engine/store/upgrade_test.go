@@ -241,9 +241,10 @@ func TestAMigrationSaysHowFarItIs(t *testing.T) {
 	}
 }
 
-// TestALargeStoreIsMigrated: a store of the first schema, with MIGRATED_ENTRIES entries of the audit, or 3,000, keeps every one.
+// TestALargeStoreIsMigrated: a store of the first schema, with MIGRATED_ENTRIES entries of the audit, or 6,000, keeps every one, and
+// verify, which reads them with two connections, finds one that was changed.
 func TestALargeStoreIsMigrated(t *testing.T) {
-	entries := 3000
+	entries := 6000
 	if many, err := strconv.Atoi(os.Getenv("MIGRATED_ENTRIES")); err == nil {
 		entries = many
 	}
@@ -260,6 +261,18 @@ func TestALargeStoreIsMigrated(t *testing.T) {
 		t.Fatalf("the last entry was %+v, and is %+v, %v", last, kept, err)
 	}
 	answersAll(t, path)
+	for _, changed := range []string{"300", "5900"} {
+		if err := change(t.Context(), path, statements("UPDATE entries SET actor = actor || 'x' WHERE key = "+changed)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := VerifyFile(t.Context(), options(path))
+		if err == nil || !strings.Contains(err.Error(), "at entry "+changed+": it was changed") {
+			t.Errorf("verify says %v", err)
+		}
+		if err := change(t.Context(), path, statements("UPDATE entries SET actor = rtrim(actor, 'x') WHERE key = "+changed)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // enlarge adds cancelled requests, each like the first, with three entries each, and returns the last entry.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -30,7 +31,11 @@ func (s *Store) Verify(ctx context.Context, told ...func(done, all int64)) (head
 	})
 	sound := make(chan error, 1) // an index that lacks a row hides it
 	go func() { sound <- s.read(ctx, func(from source) error { return isSound(ctx, from, s.path) }) }()
-	v, err := verifyAll(ctx, s.read, told, s.seals)
+	alone := s.verifying.TryLock() // else others have the connections
+	if alone {
+		defer s.verifying.Unlock()
+	}
+	v, err := verifyAll(ctx, s.read, alone, told, s.seals)
 	if err == nil && len(v.Unchecked) > 0 {
 		err = errors.New("not checked: " + strings.Join(v.Unchecked, "; "))
 	}
@@ -70,7 +75,7 @@ func VerifyFile(ctx context.Context, o Options, told ...func(done, all int64)) (
 	defer func() { err = errors.Join(err, db.Close(), other.Close()) }()
 	sound := make(chan error, 1)
 	go func() { sound <- isSound(ctx, other, path) }()
-	if v, err = verifyAll(ctx, snapshotsOf(db), told, o.keys()...); err == nil {
+	if v, err = verifyAll(ctx, snapshotsOf(db), true, told, o.keys()...); err == nil {
 		err = m.kept(ctx, db, text)
 	}
 	if err = cmp.Or(<-sound, err); err != nil {
@@ -82,8 +87,10 @@ func VerifyFile(ctx context.Context, o Options, told ...func(done, all int64)) (
 // snapshots run a function on a consistent snapshot.
 type snapshots func(ctx context.Context, do func(source) error) error
 
-// snapshotsOf are those of a file.
+// snapshotsOf are those of a file, at most two at once.
 func snapshotsOf(db *sql.DB) snapshots {
+	db.SetMaxOpenConns(2)
+	db.SetMaxIdleConns(2)
 	return func(ctx context.Context, do func(source) error) error {
 		conn, err := db.Conn(ctx)
 		if err != nil {
@@ -98,15 +105,24 @@ func snapshotsOf(db *sql.DB) snapshots {
 	}
 }
 
-// verifyAll returns the head of each chain, or where one is broken or differs from the rows. It takes a snapshot for each step,
+// verifyAll returns the head of each chain, or where one is broken or differs from the rows. It takes a snapshot for each step, or two,
 // so that the log of a store in use can be emptied meanwhile.
-func verifyAll(ctx context.Context, in snapshots, told []func(done, all int64), keys ...*sealer) (v Verified, err error) {
-	c := verification{comparison: newComparison(), details: details{}}
+func verifyAll(
+	ctx context.Context, in snapshots, two bool, told []func(done, all int64), keys ...*sealer,
+) (v Verified, err error) {
+	c := verification{comparison: newComparison(), details: details{}, spareEntries: make(chan []storedEntry, 2*verifyStep/verifyAtOnce),
+		spareRows: make(chan []shapedRow, 2*verifyPages)}
 	c.keys = keys
 	err = in(ctx, func(from source) error { return c.begin(ctx, from) })
 	for more := true; more && err == nil; {
 		err = in(ctx, func(from source) (err error) {
-			more, err = c.step(ctx, from, &v)
+			if c.from = []source{from}; two && c.numbered {
+				return in(ctx, func(other source) (err error) {
+					more, err = c.stepWith(ctx, other, &v)
+					return err
+				})
+			}
+			more, err = c.step(ctx, &v)
 			return err
 		})
 		for _, tell := range told {
@@ -126,10 +142,11 @@ type verification struct {
 
 	chains  []string // that are not read to their end; the own one comes last, and grows
 	at      checkpoint
-	seq     int64 // of the next entry
-	current bool  // the chain has a head
-	sealed  bool  // the store is not from before there were seals
-	rows    *sealedPages
+	seq     int64          // of the next entry
+	current bool           // the chain has a head
+	sealed  bool           // the store is not from before there were seals
+	rows    []*sealedPages // as many as connections
+	from    []source       // at least one; they see the same
 
 	detail  []string // of the last entry, as a list
 	details details
@@ -137,6 +154,9 @@ type verification struct {
 	types   map[int64]permissions.Type // by their numbers in entries; nil: they have none
 
 	done, all int64 // entries and requests
+
+	spareEntries chan []storedEntry
+	spareRows    chan []shapedRow
 }
 
 // The chains that have entries, and how many entries of one and requests there are. A chain whose name is gone is empty.
@@ -211,16 +231,45 @@ func (c *verification) begin(ctx context.Context, from source) (err error) {
 	return from.QueryRowContext(ctx, count, c.own.chain).Scan(&c.all)
 }
 
-// verifyStep is how many entries, and verifyPages how many pages of requests, are verified in one snapshot.
+// verifyStep is how many entries, and verifyPages how many pages of requests, a connection reads of one snapshot. Of the entries
+// verifyAtOnce are read at once.
 const (
-	verifyStep  = 20_000
-	verifyPages = 20
+	verifyStep   = 5000
+	verifyAtOnce = 500
+	verifyPages  = 2
 )
 
+const readLastKey = `SELECT COALESCE(MAX(key), 0) FROM entries`
+
+// stepWith is a step in which another connection reads as well, if it sees the same: whatever is compared is committed with an entry.
+func (c *verification) stepWith(ctx context.Context, other source, v *Verified) (more bool, err error) {
+	here, err := count(ctx, c.from[0], readLastKey)
+	if err != nil {
+		return false, err
+	}
+	there, err := count(ctx, other, readLastKey)
+	if err != nil {
+		return false, err
+	}
+	if here == there {
+		c.from = append(c.from, other)
+	}
+	return c.step(ctx, v)
+}
+
+// starts are the numbers that the connections begin to read at: the first, and what a query finds behind so many rows.
+func (c *verification) starts(ctx context.Context, first int64, text string, args ...any) ([]int64, error) {
+	all := []int64{first}
+	if len(c.from) == 1 {
+		return all, nil
+	}
+	more, err := collect(ctx, c.from[0], "", value[int64], text, args...)
+	return append(all, more...), err
+}
+
 // step verifies the next entries, or requests where no entry is left, and what remains at the end. It reports whether there is more.
-func (c *verification) step(ctx context.Context, from source, v *Verified) (more bool, err error) {
-	n, err := c.readAudit(ctx, from, v)
-	if err != nil || n == verifyStep {
+func (c *verification) step(ctx context.Context, v *Verified) (more bool, err error) {
+	if more, err = c.readAudit(ctx, v); err != nil || more {
 		return true, err
 	}
 	if c.rows == nil {
@@ -236,51 +285,88 @@ func (c *verification) step(ctx context.Context, from source, v *Verified) (more
 			return false, nil
 		}
 		c.noteKeys(v)
-		if c.rows, err = newSealedPages(ctx, from); err != nil {
-			return false, err
+		for range 2 {
+			pages, err := newSealedPages(ctx, c.from[0])
+			if err != nil {
+				return false, err
+			}
+			c.rows = append(c.rows, pages)
 		}
 	}
-	more = true
-	read := func(give func([]shapedRow) error) error {
-		for pages := 0; more && pages < verifyPages; pages++ {
-			page, err := c.rows.next(ctx, from)
-			more = len(page) > 0
-			for some := range slices.Chunk(page, 20) { // what they ask may be long
-				err = cmp.Or(err, sameWords(ctx, from, some))
-			}
-			if err := cmp.Or(err, give(page)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := readAhead(read, func(rows []shapedRow) error {
-		c.done += int64(len(rows))
-		return c.sealedRequests(rows)
-	}); err != nil || more {
+	if more, err = c.readRequests(ctx); err != nil || more {
 		return more, err
 	}
-	return false, c.readRows(ctx, from)
+	return false, c.readRows(ctx, c.from[0])
 }
 
-// readAudit reads the next entries of a chain, and returns how many there were.
-func (c *verification) readAudit(ctx context.Context, from source, v *Verified) (n int, err error) {
-	err = readAhead(func(give func([]storedEntry) error) error {
-		var e storedEntry
-		var some []storedEntry
-		into := exactFields(e.fields())
-		err := eachRow(ctx, from, func(scan func(into ...any) error) error {
-			e = storedEntry{}
-			e.failed = scan(into...)
-			if some = append(some, e); len(some) < 500 {
-				return nil
+const requestBehind = `SELECT number FROM requests WHERE number >= $1 ORDER BY number LIMIT 1 OFFSET 0 + $2`
+
+// readRequests reads the next requests, and reports whether there may be more.
+func (c *verification) readRequests(ctx context.Context) (more bool, err error) {
+	next := c.rows[0].from
+	starts, err := c.starts(ctx, next, requestBehind, next, verifyPages*sealedPage)
+	if err != nil {
+		return false, err
+	}
+	var readers []reader[shapedRow]
+	for i, start := range starts {
+		pages, from := c.rows[i], c.from[i]
+		pages.from = start
+		readers = append(readers, func(give func([]shapedRow) ([]shapedRow, error)) error {
+			for range verifyPages {
+				page, err := pages.next(ctx, from)
+				for some := range slices.Chunk(page, 20) { // what they ask may be long
+					err = cmp.Or(err, sameWords(ctx, from, some))
+				}
+				end := len(page) == 0
+				if err == nil {
+					pages.spare, err = give(page)
+				}
+				if err != nil || end {
+					return err
+				}
 			}
-			full := some
-			some = make([]storedEntry, 0, 500)
-			return cmp.Or(ctx.Err(), give(full))
-		}, c.entries, c.chains[0], c.seq, verifyStep)
-		return cmp.Or(err, give(some))
-	}, func(some []storedEntry) error {
+			return nil
+		})
+	}
+	err = readAhead(c.spareRows, func(rows []shapedRow) error {
+		more = len(rows) > 0
+		c.done += int64(len(rows))
+		return c.sealedRequests(rows)
+	}, readers...)
+	last := c.rows[len(starts)-1]
+	c.rows[0].from, c.rows[0].over = last.from, last.over
+	return more, err
+}
+
+const entryBehind = `SELECT key & 281474976710655 FROM entries WHERE key BETWEEN ` + lowestKey + ` | MAX($2, 0) AND ` + highestKey +
+	` ORDER BY key LIMIT 1 OFFSET 0 + $3`
+
+// readAudit reads the next entries of a chain, and reports whether there may be more.
+func (c *verification) readAudit(ctx context.Context, v *Verified) (more bool, err error) {
+	starts, err := c.starts(ctx, c.seq, entryBehind, c.chains[0], c.seq, verifyStep)
+	if err != nil {
+		return false, err
+	}
+	var readers []reader[storedEntry]
+	for i, seq := range starts {
+		readers = append(readers, func(give func([]storedEntry) ([]storedEntry, error)) (err error) {
+			names := requestNames{}
+			var some []storedEntry
+			for read, full := 0, true; full && read < verifyStep && err == nil; read += verifyAtOnce {
+				some, err = c.readSome(ctx, c.from[i], seq, names, some)
+				if full = len(some) == verifyAtOnce; full {
+					seq = some[len(some)-1].Seq + 1
+				}
+				if err = cmp.Or(err, ctx.Err()); err == nil {
+					some, err = give(some)
+				}
+			}
+			return err
+		})
+	}
+	n := 0
+	err = readAhead(c.spareEntries, func(some []storedEntry) error {
 		for i := range some {
 			if err := c.take(&some[i], v); err != nil {
 				return err
@@ -288,13 +374,32 @@ func (c *verification) readAudit(ctx context.Context, from source, v *Verified) 
 			n++
 		}
 		return nil
-	})
+	}, readers...)
 	if n > 0 && err == nil {
 		head := &v.Chains[len(v.Chains)-1]
 		head.Entry, head.Unkeyed = c.at.last, c.at.unkeyed
 		head.Detail = mapOf(c.detail)
 	}
-	return n, err
+	return n == verifyStep*len(starts), err
+}
+
+// readSome reads at most [verifyAtOnce] entries from a seq on, into the place of others.
+func (c *verification) readSome(
+	ctx context.Context, from source, seq int64, names requestNames, some []storedEntry,
+) ([]storedEntry, error) {
+	var e storedEntry
+	some = some[:0]
+	into := exactFields(e.fields())
+	err := eachRow(ctx, from, func(scan func(into ...any) error) error {
+		e = storedEntry{named: noName}
+		e.failed = scan(into...)
+		some = append(some, e)
+		return nil
+	}, c.entries, c.chains[0], seq, verifyAtOnce)
+	if err == nil && c.numbered {
+		err = names.add(ctx, from, some)
+	}
+	return some, err
 }
 
 // take verifies the next entry.
@@ -329,31 +434,51 @@ func (c *verification) take(s *storedEntry, v *Verified) error {
 // errStopped ends what reads ahead after an error.
 var errStopped = errors.New("what was read before is wrong")
 
-// readAhead calls take with what read gives, and read meanwhile on another goroutine.
-func readAhead[T any](read func(give func([]T) error) error, take func([]T) error) error {
-	parts, stop := make(chan []T), make(chan struct{})
-	var failed error
-	go func() {
-		defer close(parts)
-		failed = read(func(some []T) error {
-			select {
-			case parts <- some:
-				return nil
-			case <-stop:
-				return errStopped
+// reader gives what it reads, and gets what may be overwritten.
+type reader[T any] func(give func([]T) (spare []T, err error)) error
+
+// readAhead calls take with what the readers give, first with all of the first one. They read meanwhile on other goroutines.
+func readAhead[T any](spare chan []T, take func([]T) error, readers ...reader[T]) (err error) {
+	parts, failed, stop := make([]chan []T, len(readers)), make([]error, len(readers)), make(chan struct{})
+	for i, read := range readers {
+		parts[i] = make(chan []T, cap(spare)/2)
+		go func() {
+			defer close(parts[i])
+			failed[i] = read(func(some []T) ([]T, error) {
+				select {
+				case parts[i] <- some:
+				case <-stop:
+					return nil, errStopped
+				}
+				select {
+				case some = <-spare:
+					return some, nil
+				default:
+					return nil, nil
+				}
+			})
+		}()
+	}
+	end := sync.OnceFunc(func() { close(stop) })
+	for i := range readers { // each to its end
+		for some := range parts[i] {
+			if err == nil {
+				err = take(some)
 			}
-		})
-	}()
-	var err error
-	for some := range parts {
-		if err = take(some); err != nil {
-			break
+			if err != nil {
+				end()
+			}
+			clear(some) // rows may be long
+			select {
+			case spare <- some:
+			default:
+			}
+		}
+		if err = cmp.Or(err, failed[i]); err != nil {
+			end()
 		}
 	}
-	close(stop)
-	for range parts { // until nothing is read any more
-	}
-	return cmp.Or(err, failed)
+	return err
 }
 
 // checkpoint is how far a chain was read, and what its first entry follows.
