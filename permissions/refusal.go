@@ -538,9 +538,19 @@ var lates = map[State]i18n.Phrase{
 
 // TooLate tells a person in a zone whose answer came too late how the request ended; without a zone, times have an offset.
 func TooLate(r Request, zone *time.Location) *Refusal {
-	at := r.DecidedAt.UTC().Format(time.RFC3339)
-	if zone != nil {
-		at = r.DecidedAt.In(zone).Format("15:04:05 MST")
+	when := func(at time.Time) string {
+		if zone != nil {
+			return at.In(zone).Format("15:04:05 MST")
+		}
+		return at.UTC().Format(time.RFC3339)
+	}
+	at := when(r.DecidedAt)
+	switch is := r.Outcome(); {
+	case is.State == Cancelled && r.State == Approved:
+		return tell(CodeSettled, ExitOther, "Too late: approved by %s, and taken back at %s. Nothing was changed.", r.DecidedBy, when(r.VoidAt))
+	case is.State == Expired && r.State == Approved:
+		return tell(CodeSettled, ExitOther, "Too late: approved by %s, and not collected until %s. Nothing was changed.",
+			r.DecidedBy, when(r.LapsedAt))
 	}
 	switch r.State {
 	case Approved, Denied, Answered:

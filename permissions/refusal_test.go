@@ -133,6 +133,10 @@ func TestTooLate(t *testing.T) {
 	}{
 		{Request{State: Approved, DecidedBy: "fay"}, "Too late: already approved by fay at " + at + ". Nothing was changed."},
 		{Request{State: Denied, DecidedBy: "sam"}, "Too late: already denied by sam at " + at + ". Nothing was changed."},
+		{Request{State: Approved, DecidedBy: "fay", VoidAt: noon},
+			"Too late: approved by fay, and taken back at " + at + ". Nothing was changed."},
+		{Request{State: Approved, DecidedBy: "fay", LapsedAt: noon},
+			"Too late: approved by fay, and not collected until " + at + ". Nothing was changed."},
 		{Request{State: Denied, DecidedVia: ViaRule, Failure: "rule 3"},
 			"Too late: already denied by rule 3 at " + at + ". Nothing was changed."},
 		{Request{State: Answered, DecidedBy: "sam"}, "Too late: already answered by sam at " + at + ". Nothing was changed."},

@@ -520,7 +520,7 @@ func (d *handler) gave(r permissions.Request, p press, from connectors.Identity)
 	who, err := d.in.Person(from)
 	_, allows := p.Answer.Scope()
 	stands := r.State == permissions.Pending || r.State == permissions.Answered && r.Answer == p.Answer ||
-		r.State == permissions.Approved && allows && r.VoidAt.IsZero() || r.State == permissions.Denied && p.Answer == permissions.Deny
+		r.Outcome().State == permissions.Approved && allows || r.State == permissions.Denied && p.Answer == permissions.Deny
 	return err == nil && stands && slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool {
 		return v.By == who.Name && v.Answer == p.Answer && v.Call == p.Call
 	})
