@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -68,47 +70,47 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 		return err
 	}
 	l := auditList{CLI: c, client: client, headed: c.asJSON, zone: zone, told: told}
-	var last []permissions.Entry // the last matching entries, with --limit
-	from, listed := int64(0), 0
-	if f == (auditFilter{}) && c.listing.limit != unlimited {
-		from = -int64(c.listing.limit)
-	}
-	err = eachEntry(ctx, client, from, func(e permissions.Entry) error {
+	matches := func(e permissions.Entry) (bool, error) {
 		l.head()
 		if e.Hash == (permissions.Digest{}) {
 			l.unread = append(l.unread, fmt.Sprintf("entry %d", e.Seq))
-			return nil
+			return false, nil
 		}
 		if e.At.Before(since) || only != "" && e.Request != only {
-			return nil
+			return false, nil
 		}
-		if f.agent != "" {
-			about, err := l.request(ctx, e.Request) // zero if it is not kept
-			caller := about.Request.Caller.Name
-			if err != nil || about.Request.Agent != f.agent && caller != f.agent && !strings.HasSuffix(caller, ":"+f.agent) {
+		if f.agent == "" {
+			return true, nil
+		}
+		about, err := l.request(ctx, e.Request) // zero if it is not kept
+		caller := about.Request.Caller.Name
+		return about.Request.Agent == f.agent || caller == f.agent || strings.HasSuffix(caller, ":"+f.agent), err
+	}
+	read := func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, after, 0) }
+	switch limit := c.listing.limit; {
+	case limit == unlimited || f == (auditFilter{}):
+		from, listed := int64(0), 0
+		if limit != unlimited {
+			from = -int64(limit)
+		}
+		err = eachEntry(read, from, func(e permissions.Entry) error {
+			is, err := matches(e)
+			if listed++; err != nil || !is || listed > limit { // it was added meanwhile
 				return err
 			}
-		}
-		if c.listing.limit == unlimited || from < 0 {
-			if listed++; listed > c.listing.limit { // it was added meanwhile
-				return nil
-			}
 			return l.list(e)
+		})
+	default:
+		var last []permissions.Entry
+		last, err = newestMatching(read, since, limit, matches)
+		for i := 0; i < len(last) && err == nil; i++ {
+			err = l.list(last[i])
 		}
-		if last = append(last, e); len(last) == 2*c.listing.limit {
-			last = append(last[:0], last[c.listing.limit:]...)
-		}
-		return nil
-	})
+	}
 	if err != nil {
 		return err
 	}
 	l.head()
-	for _, e := range last[max(len(last)-c.listing.limit, 0):] {
-		if err := l.list(e); err != nil {
-			return err
-		}
-	}
 	if len(l.unread) > 0 {
 		return fmt.Errorf("%s cannot be read or does not carry its seal; see: daycared audit verify", strings.Join(l.unread, ", "))
 	}
@@ -192,14 +194,50 @@ func dash(text string) string {
 }
 
 // eachEntry yields the daemon's chain after the entry from; below 0, from so many entries before its end on.
-func eachEntry(ctx context.Context, client *admin.Client, from int64, take func(permissions.Entry) error) error {
-	return eachPage(func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, cmp.Or(after, from), 0) },
+func eachEntry(read func(after int64) ([]permissions.Entry, error), from int64, take func(permissions.Entry) error) error {
+	return eachPage(func(after int64) ([]permissions.Entry, error) { return read(cmp.Or(after, from)) },
 		func(e permissions.Entry) int64 { return e.Seq }, func(page []permissions.Entry) (err error) {
 			for i := 0; i < len(page) && err == nil; i++ {
 				err = take(page[i])
 			}
 			return err
 		})
+}
+
+// newestMatching returns the last entries that match, at most limit, none from before since. It reads from the end of the chain, more at
+// a time as it goes on.
+func newestMatching(
+	read func(after int64) ([]permissions.Entry, error), since time.Time, limit int, matches func(permissions.Entry) (bool, error),
+) (last []permissions.Entry, err error) {
+	end, from := int64(math.MaxInt64), -int64(max(limit, 1000))
+	for part := int64(1000); ; part *= 2 {
+		var some []permissions.Entry
+		first, old := end, false
+		err := eachEntry(read, from, func(e permissions.Entry) error {
+			if e.Seq >= end {
+				return io.EOF
+			}
+			if first == end {
+				first, old = e.Seq, e.At.Before(since)
+			}
+			is, err := matches(e)
+			if is {
+				some = append(some, e)
+			}
+			if len(some) == 2*limit {
+				some = slices.Delete(some, 0, limit)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		last = append(some, last...)
+		if end = first; len(last) >= limit || old || from == 0 || end == math.MaxInt64 {
+			return last[max(len(last)-limit, 0):], nil
+		}
+		from = max(end-1-part, 0)
+	}
 }
 
 // verifyCommand checks the chains; each --head gives a remembered entry, so that a truncated chain is detected.

@@ -207,7 +207,8 @@ func (d *demo) sum() error {
 	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 	defer done()
 	settled, rows := 0, 0
-	err := eachEntry(ctx, d.people, 0, func(e permissions.Entry) error {
+	read := func(after int64) ([]permissions.Entry, error) { return d.people.Audit(ctx, after, 0) }
+	err := eachEntry(read, 0, func(e permissions.Entry) error {
 		if rows++; e.Type == permissions.RequestSettled && e.Via != permissions.ViaGrant { // nobody was asked about a grant's use
 			settled++
 		}
