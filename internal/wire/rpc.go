@@ -20,8 +20,11 @@ import (
 // envelope are the members of a JSON-RPC message.
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
+// maxBatch bounds the calls that one message makes: connections and rates are counted in messages.
+const maxBatch = 20
+
 // CheckMessage refuses a JSON-RPC message or batch that parsers could read differently: more than one value, a
-// duplicate name at any depth, or an envelope member in another case.
+// duplicate name at any depth, or an envelope member in another case. So it does a batch that is too long.
 func CheckMessage(text []byte) error {
 	if err := CheckNames(text); err != nil {
 		return err
@@ -30,6 +33,9 @@ func CheckMessage(text []byte) error {
 	if jsontext.Value(text).Kind() == '[' {
 		if err := json.Unmarshal(text, &messages, jsontext.AllowInvalidUTF8(true)); err != nil {
 			return err
+		}
+		if len(messages) > maxBatch {
+			return fmt.Errorf("a batch has at most %d messages", maxBatch)
 		}
 	}
 	for _, message := range messages {

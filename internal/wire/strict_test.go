@@ -73,6 +73,7 @@ func TestAmbiguousMessagesAreRefused(t *testing.T) {
 		"two values":             `{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`,
 		"a value and more":       `{"jsonrpc":"2.0","id":1,"method":"ping"} x`,
 		"a list with an odd one": `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"Method":"ping"}]`,
+		"a long list":            "[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, maxBatch) + `{"jsonrpc":"2.0","method":"x"}]`,
 		"no object":              `"ping"`, "null inside": `[7]`, "nothing": "", "half": `{"jsonrpc":"2.0"`,
 	} {
 		t.Run("C4/"+name, func(t *testing.T) {
@@ -89,6 +90,7 @@ func TestAmbiguousMessagesAreRefused(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Method":1,"method":2,"arguments":{"a":{"a":1},"b":{"a":1}}}}` + "\r\n",
 		`[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":"y","result":null}]`, `{"jsonrpc":"2.0","id":1,"error":{"code":1},"more":1}`,
 		"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}",
+		"[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, maxBatch-1) + `{"jsonrpc":"2.0","method":"x"}]`,
 	} {
 		if err := CheckMessage([]byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
