@@ -78,6 +78,22 @@ func TestWhatIsForbiddenByNowIsDeniedByTheRule(t *testing.T) {
 	}
 }
 
+// What reaches a file that is the daemon's own by now cannot be allowed, and whoever tries is told so.
+func TestWhatIsTheDaemonsByNowIsNotAllowed(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := newEnv(t, usual(), f)
+	q := tool("write_file", `{"path":"/srv/token"}`)
+	q.Calls, q.AffectedPath = nil, "/srv/token"
+	st.ask(t.Context(), q)
+	id := st.shown(f.Memory, 1).Request.ID
+	now := usual()
+	now.Own = []string{"/srv/token"}
+	st.Configure(now)
+	_, err := f.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+	refused(t, err, permissions.CodeOwnFiles)
+	st.mustBePending(id)
+}
+
 // narrow is a channel that can show nothing whole.
 type narrow struct{ *phone }
 

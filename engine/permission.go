@@ -62,9 +62,8 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	if r, err = e.realigned(ctx, r); err != nil {
 		return permissions.Request{}, shared.Broken(err)
 	}
-	if scope, allows := d.Answer.Scope(); allows && scope != permissions.Rule && d.Call == 0 && r.State == permissions.Pending &&
-		!counts(e.Settings(), r, permissions.Vote{By: person.Name, Answer: d.Answer}) {
-		return r, e.refused(ctx, r, d, person.Name, permissions.NotCounting())
+	if err := e.mayAllow(r, d, person.Name); err != nil {
+		return r, e.refused(ctx, r, d, person.Name, err)
 	}
 	var rule permissions.GrantedRule
 	if d.Answer == permissions.Allow(permissions.Rule) && r.State == permissions.Pending {
@@ -90,6 +89,19 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 		e.NoteApproval(person.Name)
 	}
 	return c.After, nil
+}
+
+// mayAllow returns why what a person's decision would allow could not be used, or would not count, by the settings of now; nil: it may.
+func (e *Engine) mayAllow(r permissions.Request, d connectors.Decision, by string) error {
+	scope, allows := d.Answer.Scope()
+	if !allows || r.State != permissions.Pending {
+		return nil
+	}
+	err := e.stillAllowed(r)
+	if err != nil || scope == permissions.Rule || d.Call != 0 || counts(e.Settings(), r, permissions.Vote{By: by, Answer: d.Answer}) {
+		return err
+	}
+	return permissions.NotCounting()
 }
 
 // realigned returns r as the settings of now have it: votes of people who are gone do not count.
@@ -373,7 +385,7 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	return shared.Broken(err)
 }
 
-// event returns the transition of a decision. It includes the use of an approval by the waiting call: one commit instead
+// event returns the transition of a decision, which may allow r. It includes the use of an approval by the waiting call: one commit instead
 // of two.
 func (e *Engine) event(d connectors.Decision, by string, r permissions.Request, rule permissions.GrantedRule) permissions.Transition {
 	if d.Default {
@@ -383,7 +395,7 @@ func (e *Engine) event(d connectors.Decision, by string, r permissions.Request, 
 		By: by, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment, At: e.clock.Stamp(), Key: d.Key,
 		Rule: rule, Account: e.Settings().AccountOf(d.From),
 	}}
-	if _, allows := d.Answer.Scope(); allows && e.stillAllowed(r) == nil {
+	if _, allows := d.Answer.Scope(); allows {
 		cast.Use = &permissions.Use{At: cast.Vote.At}
 	}
 	return cast

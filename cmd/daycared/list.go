@@ -401,7 +401,7 @@ func (l *listPrinter) grants(ctx context.Context, client *admin.Client, me admin
 		}
 		why := sinceRestored(!g.SuspendedAt.IsZero())
 		if g.Suspended != "" {
-			why = "\tsuspended: " + spelled(g.Suspended)
+			why += "\tsuspended: " + spelled(g.Suspended)
 		}
 		rows = append(rows, []string{
 			g.ID.Short(), dash(g.Code), covers(g, s), spelled(g.Caller), lasts(g, me.Location()), fmt.Sprintf("used %d", g.Used),
