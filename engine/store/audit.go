@@ -354,7 +354,7 @@ type requestNames map[int64]requestName
 
 // add sets what entries need of their requests.
 func (known requestNames) add(ctx context.Context, from source, some []storedEntry) error {
-	if len(known) > 4*verifyAtOnce {
+	if len(known) > 2*maxShapes {
 		clear(known)
 	}
 	var numbers []int64
