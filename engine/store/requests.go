@@ -644,21 +644,19 @@ func (p *sealedPages) next(ctx context.Context, from source) ([]shapedRow, error
 	if err != nil || len(page) == 0 {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	at := make(map[int64]int, len(page))
-	for i := range page {
-		at[page[i].row.Number] = i
-	}
-	last := page[len(page)-1].row.Number
-	votes, err := collect(ctx, from, "", ballotFields, p.votes, page[0].row.Number, last)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range votes {
-		r := &page[at[b.request]].row
-		r.Votes = append(r.Votes, b.Vote)
-	}
+	var b ballot
+	into, rest, last := exactFields(ballotFields(&b)), page, page[len(page)-1].row.Number
+	err = eachRow(ctx, from, func(scan func(into ...any) error) error {
+		b = ballot{}
+		_ = scan(into...) // its time comes last
+		for len(rest) > 1 && rest[0].row.Number < b.request {
+			rest = rest[1:]
+		}
+		rest[0].row.Votes = append(rest[0].row.Votes, b.Vote)
+		return nil
+	}, p.votes, page[0].row.Number, last)
 	p.from, p.over = last+1, last == math.MaxInt64
-	return page, nil
+	return page, err
 }
 
 // eachSealed calls take with every request of a store, reading only what its seal covers.
