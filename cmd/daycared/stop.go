@@ -207,7 +207,7 @@ func (c *CLI) stopAgentCommand() *cobra.Command {
 				return err
 			}
 			return c.result(map[string]any{"agent": l.Agent(), "ended": ended},
-				"%s is stopped, %s denied; it asks nothing, and nothing that it was allowed counts, until: daycared resume %[1]s\n",
+				"%s is stopped, %s ended; it asks nothing, and nothing that it was allowed counts, until: daycared resume %[1]s\n",
 				spelled(l.AgentName()), count(ended, "request", "requests"))
 		}),
 	}

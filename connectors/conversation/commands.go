@@ -152,8 +152,8 @@ func (r *Reader) trust(ctx context.Context, m Message, text string) (string, err
 
 // AgentStopped says that an agent is stopped, and that so many of its requests ended.
 func AgentStopped(l permissions.Lock, ended int, in i18n.Language) string {
-	return in.Plural(ended, "⛔ %[2]s is stopped, and %[1]d request of it was denied. What it asks is refused, and nothing that it was "+
-		"allowed counts, until /resume %[2]s|⛔ %[2]s is stopped, and %[1]d requests of it were denied. What it asks is refused, and "+
+	return in.Plural(ended, "⛔ %[2]s is stopped, and %[1]d request of it ended. What it asks is refused, and nothing that it was "+
+		"allowed counts, until /resume %[2]s|⛔ %[2]s is stopped, and %[1]d requests of it ended. What it asks is refused, and "+
 		"nothing that it was allowed counts, until /resume %[2]s", ended, card.Visible(l.AgentName()))
 }
 
