@@ -84,6 +84,7 @@ func ownSite(site string) bool { return site == "" || site == "none" }
 // readWhole reads the whole body, which must be bounded JSON, before the handler runs. Then it lifts the deadline, at which
 // net/http would end a waiting call.
 func readWhole(next http.Handler) http.Handler {
+	held := bodies{of: map[string]int{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := ambiguous(r); p != nil {
 			w.Header().Set("Connection", "close") // the body was not read
@@ -91,18 +92,65 @@ func readWhole(next http.Handler) http.Handler {
 			return
 		}
 		if r.ContentLength != 0 {
+			peer, size := PeerName(r.Context()), bodySize(r)
+			if !held.take(peer, size) {
+				w.Header().Set("Connection", "close")
+				p := wire.NewProblem(http.StatusTooManyRequests, wire.CodeSlowDown, "The bodies of your calls are too large together; wait for some.")
+				p.After = time.Second
+				p.Write(w)
+				return
+			}
+			defer func() { held.give(peer, size) }()
 			body, p := readBody(w, r)
 			if p != nil {
 				w.Header().Set("Connection", "close")
 				p.Write(w)
 				return
 			}
+			held.give(peer, size-len(body))
+			size = len(body)
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			r.Header.Set("Content-Type", mediaType) // huma compares it letter by letter
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// bodySize is how large the body of a call can be.
+func bodySize(r *http.Request) int {
+	if r.ContentLength < 0 || r.ContentLength > maxRead {
+		return maxRead
+	}
+	return int(r.ContentLength)
+}
+
+// maxHeld bounds the bytes of the bodies of a peer's calls that are answered or wait: a call may hold several times its body.
+const maxHeld = 64 << 20
+
+// bodies counts the bytes of each peer's bodies.
+type bodies struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// take counts a body, unless that is too much.
+func (b *bodies) take(peer string, size int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of[peer]+size > maxHeld {
+		return false
+	}
+	b.of[peer] += size
+	return true
+}
+
+func (b *bodies) give(peer string, size int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of[peer] -= size; b.of[peer] <= 0 {
+		delete(b.of, peer)
+	}
 }
 
 // ambiguous returns what is wrong with a call of which a part would be ignored: the second of two values, a name without a value, or

@@ -100,6 +100,44 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 
 // TestNoPartOfACallIsIgnored: a call that gives a value twice or a name without one, a query that cannot be read or an encoded body is
 // refused, and says why.
+// The calls of one peer that wait hold so many bytes of bodies, and those of another come through all the same.
+func TestBodiesOfCallsThatWaitAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan bool)
+		h := readWhole(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+		call := func(name string, chunked bool) chan int {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat(" ", maxRead)))
+			r = r.WithContext(context.WithValue(t.Context(), peerKey{}, peer{name: name}))
+			r.Header.Set("Content-Type", mediaType)
+			if chunked {
+				r.ContentLength = -1
+			}
+			code := make(chan int, 1)
+			go func() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				code <- w.Code
+			}()
+			synctest.Wait()
+			return code
+		}
+		var all []chan int
+		for n := range maxHeld / maxRead {
+			all = append(all, call("agent", n%2 == 0))
+		}
+		if code := <-call("agent", false); code != http.StatusTooManyRequests {
+			t.Errorf("one more: %d", code)
+		}
+		all = append(all, call("another", true))
+		close(end)
+		for _, code := range append(all, call("agent", false)) {
+			if code := <-code; code != http.StatusOK {
+				t.Error(code)
+			}
+		}
+	})
+}
+
 func TestNoPartOfACallIsIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		query  string
