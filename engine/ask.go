@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -25,38 +24,6 @@ const (
 	// maxShare bounds how many of them are one caller's: a large input takes long to judge.
 	maxShare = maxBegun / 2
 )
-
-// shares bounds how many calls of each caller begin at once.
-type shares struct {
-	mu sync.Mutex
-	of map[string]*share
-}
-
-type share struct {
-	slots chan struct{}
-	users int // calls that begin, and those that wait for it
-}
-
-// take waits until a call of a caller may begin; done ends that.
-func (t *shares) take(caller string) (done func()) {
-	t.mu.Lock()
-	one := t.of[caller]
-	if one == nil {
-		one = &share{slots: make(chan struct{}, maxShare)}
-		t.of[caller] = one
-	}
-	one.users++
-	t.mu.Unlock()
-	one.slots <- struct{}{}
-	return func() {
-		<-one.slots
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if one.users--; one.users == 0 {
-			delete(t.of, caller)
-		}
-	}
-}
 
 // Ask implements [agents.Asker]: it opens the request, or joins an equal pending one, and waits for the answer.
 func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
@@ -99,7 +66,7 @@ type call struct {
 
 // once asks and waits.
 func (c *call) once(ctx context.Context) (err error) {
-	done := c.engine.shares.take(c.caller.Name) // here, where a call that waits for its turn is small
+	done, _ := c.engine.shares.Take(context.Background(), c.caller.Name) // here, where a call that waits for its turn is small
 	c.engine.beginning <- struct{}{}
 	aside.Run(func() { err = c.begin(ctx) })
 	done()

@@ -28,6 +28,7 @@ import (
 	"github.com/daycared/daycared/engine/agenthost"
 	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/engine/dispatch"
+	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 	"github.com/daycared/daycared/permissions/timing"
@@ -60,7 +61,7 @@ type Engine struct {
 	pruning   time.Duration // see Options.PruneEvery
 	doubt     bool          // the clock had been set back at startup: older grants are not used
 	beginning chan struct{} // a semaphore for calls that begin
-	shares    shares        // how many of them are whose
+	shares    *aside.Shares // how many of them are whose
 
 	mu       sync.Mutex
 	prompts  map[string]*rate.Limiter    // by caller
@@ -129,7 +130,7 @@ func New(o Options) *Engine {
 		recent: recentDecisions{
 			all: map[decisionKey]recentDecision{}, over: map[permissions.ID]time.Time{}, refused: map[decisionKey]refusedOnce{},
 		},
-		beginning: make(chan struct{}, maxBegun), shares: shares{of: map[string]*share{}},
+		beginning: make(chan struct{}, maxBegun), shares: aside.NewShares(maxShare),
 	}
 	e.recent.since = e.clock.Stamp()
 	e.stops = newStops(e.services, e.forgetDecisions)

@@ -12,6 +12,41 @@ import (
 	"github.com/daycared/daycared/engine/wiretest"
 )
 
+// However many calls of one peer are begun, that of another is begun as well.
+func TestOnePeerDoesNotTakeEveryTurn(t *testing.T) {
+	d := New("test", nil, wiretest.Quiet)
+	read, proceed := make(chan string), make(chan struct{})
+	RegisterDeferred(d, huma.Operation{OperationID: "x", Method: http.MethodGet, Path: "/x"},
+		func(ctx context.Context, _ *struct{}) (Deferred[string], error) {
+			read <- PeerName(ctx)
+			<-proceed
+			return Resolved("told", nil)
+		})
+	h := d.Handler(Listener{})
+	var calls sync.WaitGroup
+	call := func(name string) {
+		calls.Go(func() {
+			ctx := context.WithValue(t.Context(), peerKey{}, peer{name: name})
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/x", nil))
+		})
+	}
+	for range 2 * maxBeginning {
+		call("many")
+	}
+	for range maxBeginning / 2 {
+		<-read
+	}
+	call("another")
+	if name := <-read; name != "another" {
+		t.Errorf("one more of %s was begun", name)
+	}
+	close(proceed)
+	for range 2*maxBeginning - maxBeginning/2 {
+		<-read
+	}
+	calls.Wait()
+}
+
 // Of many calls, a few at a time are decoded and begun, however many wait for people; a call whose caller is gone is not decoded.
 func TestAFewCallsAreBegunAtATime(t *testing.T) {
 	d := New("test", nil, wiretest.Quiet)
@@ -33,9 +68,10 @@ func TestAFewCallsAreBegunAtATime(t *testing.T) {
 		return w.Code
 	}
 	var calls sync.WaitGroup
-	for range 2 * maxBeginning {
+	of := func(name string) context.Context { return context.WithValue(t.Context(), peerKey{}, peer{name: name}) }
+	for n := range 2 * maxBeginning {
 		calls.Go(func() {
-			if code := call(t.Context()); code != http.StatusOK {
+			if code := call(of([]string{"one", "two"}[n%2])); code != http.StatusOK {
 				t.Errorf("answered with %d", code)
 			}
 		})

@@ -72,7 +72,7 @@ func New(title string, ready func(context.Context) error, log *slog.Logger) *Ser
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	d := &Server{API: humago.New(mux, config), mux: mux, log: log, beginning: &beginning{slots: make(chan struct{}, maxBeginning)}}
+	d := &Server{API: humago.New(mux, config), mux: mux, log: log, beginning: newBeginning()}
 	d.Handle("GET "+health, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ok\n"))
