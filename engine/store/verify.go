@@ -234,8 +234,8 @@ func (c *verification) begin(ctx context.Context, from source) (err error) {
 // verifyStep is how many entries, and verifyPages how many pages of requests, a connection reads of one snapshot. Of the entries
 // verifyAtOnce are read at once.
 const (
-	verifyStep   = 5000
-	verifyAtOnce = 500
+	verifyStep   = 2500
+	verifyAtOnce = 250
 	verifyPages  = 2
 )
 
@@ -388,7 +388,9 @@ func (c *verification) readSome(
 	ctx context.Context, from source, seq int64, names requestNames, some []storedEntry,
 ) ([]storedEntry, error) {
 	var e storedEntry
-	some = some[:0]
+	if some = some[:0]; cap(some) == 0 {
+		some = make([]storedEntry, 0, verifyAtOnce)
+	}
 	into := exactFields(e.fields())
 	err := eachRow(ctx, from, func(scan func(into ...any) error) error {
 		e = storedEntry{named: noName}
