@@ -125,7 +125,8 @@ func bodySize(r *http.Request) int {
 	return int(r.ContentLength)
 }
 
-// maxHeld bounds the bytes of the bodies of a peer's calls that are answered or wait: a call may hold several times its body.
+// maxHeld bounds the bytes of the large bodies of a peer's calls that are answered or wait: a call may hold several times its body. What
+// has no large body comes through, since several callers may have one account or address.
 const maxHeld = 64 << 20
 
 // bodies counts the bytes of each peer's bodies.
@@ -138,7 +139,7 @@ type bodies struct {
 func (b *bodies) take(peer string, size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.of[peer]+size > maxHeld {
+	if size > wire.MaxBody && b.of[peer]+size > maxHeld {
 		return false
 	}
 	b.of[peer] += size

@@ -103,10 +103,10 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 // The calls of one peer that wait hold so many bytes of bodies, and those of another come through all the same.
 func TestBodiesOfCallsThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		end := make(chan bool)
+		end, body := make(chan bool), strings.Repeat(" ", maxRead)
 		h := readWhole(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
 		call := func(name string, chunked bool) chan int {
-			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat(" ", maxRead)))
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 			r = r.WithContext(context.WithValue(t.Context(), peerKey{}, peer{name: name}))
 			r.Header.Set("Content-Type", mediaType)
 			if chunked {
@@ -128,8 +128,12 @@ func TestBodiesOfCallsThatWaitAreBounded(t *testing.T) {
 		if code := <-call("agent", false); code != http.StatusTooManyRequests {
 			t.Errorf("one more: %d", code)
 		}
+		body = " "
+		all = append(all, call("agent", false))
+		body = strings.Repeat(" ", maxRead)
 		all = append(all, call("another", true))
 		close(end)
+		synctest.Wait()
 		for _, code := range append(all, call("agent", false)) {
 			if code := <-code; code != http.StatusOK {
 				t.Error(code)
