@@ -89,7 +89,7 @@ func (g gate) admit(next http.Handler) http.Handler {
 			g.srv.Reject(w, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callerKey{}, c)))
+		next.ServeHTTP(w, r.WithContext(server.CountAs(context.WithValue(ctx, callerKey{}, c), c.Name)))
 	})
 }
 

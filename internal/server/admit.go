@@ -92,22 +92,22 @@ func readWhole(next http.Handler) http.Handler {
 			return
 		}
 		if r.ContentLength != 0 {
-			peer, size := PeerName(r.Context()), bodySize(r)
-			if !held.take(peer, size) {
+			caller, size := countedAs(r.Context()), bodySize(r)
+			if !held.take(caller, size) {
 				w.Header().Set("Connection", "close")
 				p := wire.NewProblem(http.StatusTooManyRequests, wire.CodeSlowDown, "The bodies of your calls are too large together; wait for some.")
 				p.After = time.Second
 				p.Write(w)
 				return
 			}
-			defer func() { held.give(peer, size) }()
+			defer func() { held.give(caller, size) }()
 			body, p := readBody(w, r)
 			if p != nil {
 				w.Header().Set("Connection", "close")
 				p.Write(w)
 				return
 			}
-			held.give(peer, size-len(body))
+			held.give(caller, size-len(body))
 			size = len(body)
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 			r.Body = io.NopCloser(bytes.NewReader(body))
@@ -125,32 +125,32 @@ func bodySize(r *http.Request) int {
 	return int(r.ContentLength)
 }
 
-// maxHeld bounds the bytes of the large bodies of a peer's calls that are answered or wait: a call may hold several times its body. What
-// has no large body comes through, since several callers may have one account or address.
+// maxHeld bounds the bytes of the large bodies of a caller's calls that are answered or wait: a call may hold several times its body. What
+// has no large body comes through, since programs of one account may be one caller.
 const maxHeld = 64 << 20
 
-// bodies counts the bytes of each peer's bodies.
+// bodies counts the bytes of each caller's bodies.
 type bodies struct {
 	mu sync.Mutex
 	of map[string]int
 }
 
 // take counts a body, unless that is too much.
-func (b *bodies) take(peer string, size int) bool {
+func (b *bodies) take(caller string, size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if size > wire.MaxBody && b.of[peer]+size > maxHeld {
+	if size > wire.MaxBody && b.of[caller]+size > maxHeld {
 		return false
 	}
-	b.of[peer] += size
+	b.of[caller] += size
 	return true
 }
 
-func (b *bodies) give(peer string, size int) {
+func (b *bodies) give(caller string, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.of[peer] -= size; b.of[peer] <= 0 {
-		delete(b.of, peer)
+	if b.of[caller] -= size; b.of[caller] <= 0 {
+		delete(b.of, caller)
 	}
 }
 

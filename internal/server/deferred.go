@@ -66,7 +66,7 @@ func (c *awaiting) Unwrap() huma.Context { return c.humaContext }
 // awaited is the middleware of these operations. A call that has no slot yet costs its connection and its body.
 func (d *Server) awaited(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	s := &slot{of: d.beginning, peer: PeerName(r.Context())}
+	s := &slot{of: d.beginning, caller: countedAs(r.Context())}
 	if err := s.take(r.Context()); err != nil {
 		d.Reject(w, err)
 		return
@@ -90,15 +90,15 @@ const maxBeginning = 32
 
 // beginning are the slots of calls that are being decoded and begun.
 type beginning struct {
-	slots chan struct{}
-	peers *aside.Shares // each may have half of them
-	mu    sync.Mutex
-	tidy  *time.Timer // returns memory after a burst
-	last  time.Time   // when it last did
+	slots   chan struct{}
+	callers *aside.Shares // each may have half of them
+	mu      sync.Mutex
+	tidy    *time.Timer // returns memory after a burst
+	last    time.Time   // when it last did
 }
 
 func newBeginning() *beginning {
-	return &beginning{slots: make(chan struct{}, maxBeginning), peers: aside.NewShares(maxBeginning / 2)}
+	return &beginning{slots: make(chan struct{}, maxBeginning), callers: aside.NewShares(maxBeginning / 2)}
 }
 
 // After a burst of calls, its memory is returned to the system, because the runtime itself keeps it for minutes. That costs one
@@ -107,15 +107,15 @@ const tidyAfter, tidyEvery = time.Second, 10 * time.Second
 
 // slot is the turn of one call.
 type slot struct {
-	of   *beginning
-	peer string
-	done func() // ends the share of its peer
-	held bool
+	of     *beginning
+	caller string
+	done   func() // ends the share of its caller
+	held   bool
 }
 
 // take waits until it is the call's turn, or ctx ends.
 func (s *slot) take(ctx context.Context) (err error) {
-	if s.done, err = s.of.peers.Take(ctx, s.peer); err != nil {
+	if s.done, err = s.of.callers.Take(ctx, s.caller); err != nil {
 		return err
 	}
 	select {

@@ -155,6 +155,20 @@ func PeerName(ctx context.Context) string {
 	return p.name
 }
 
+type countedKey struct{}
+
+// CountAs returns the context of a call whose turns and bytes count as those of an authenticated caller, not of its peer.
+func CountAs(ctx context.Context, caller string) context.Context {
+	return context.WithValue(ctx, countedKey{}, caller)
+}
+
+func countedAs(ctx context.Context) string {
+	if caller, is := ctx.Value(countedKey{}).(string); is {
+		return caller
+	}
+	return PeerName(ctx)
+}
+
 // withPeer is the ConnContext of our servers.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(interface{ NetConn() net.Conn }); ok {
