@@ -95,6 +95,7 @@ if [ "$purpose" = test ]; then
 	need_program curl curl
 	need_program python3 python3
 	need_program npm npm
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || need_program initdb postgresql
 	if ! command -v node >/dev/null; then
 		lacks 'node is missing' nodejs
 	elif older "$(node --version)" 18; then

@@ -340,7 +340,7 @@ func (c *CLI) newKeyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := os.Stat(filepath.Join(paths.DataDir, storeName)); err != nil {
+			if _, err := os.Stat(filepath.Join(paths.DataDir, storeName)); err != nil && paths.Database == "" {
 				return fmt.Errorf("there is no store to make a key for: %w", err)
 			}
 			dir, err := openDataDir(paths.DataDir, c.UID, "")
@@ -350,6 +350,7 @@ func (c *CLI) newKeyCommand() *cobra.Command {
 			defer func() { _ = dir.Close() }() // it is released when the process ends
 			o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 			o.NewKey = true
+			o.Held = func(where string) { c.say("the daemon at %s holds the database: waiting until it stops", where) }
 			rows, err := store.Open(cmd.Context(), o)
 			if err != nil {
 				return err

@@ -58,6 +58,10 @@ func copyOf(s store.Summary) storeCopy {
 
 // backup copies the store of a data directory to the given file, or one named after the time, and prints a summary of the copy.
 func (c *CLI) backup(ctx context.Context, paths config.Paths, to string) error {
+	if paths.Database != "" {
+		return errors.New("the store is in PostgreSQL: back it up with the tools of PostgreSQL, as in: pg_dump --format=custom DATABASE " +
+			">daycared.dump; and keep a copy of the audit key, " + paths.AuditKey + ", elsewhere")
+	}
 	dataDir, from := paths.DataDir, filepath.Join(paths.DataDir, storeName)
 	if to == "" {
 		if _, err := os.Stat(from); err != nil { // do not create a folder for nothing
@@ -140,6 +144,10 @@ func restoredFrom(r store.Restored) restored {
 }
 
 func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string) error {
+	if paths.Database != "" {
+		return errors.New("the store is in PostgreSQL: stop every daemon, restore the database with the tools of PostgreSQL, as in: " +
+			"pg_restore --clean --dbname=DATABASE daycared.dump; and start daycared again")
+	}
 	dir, err := openDataDir(paths.DataDir, c.UID, "")
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ type daemon struct {
 	self     admin.Daemon       // as of the start
 	heads    *publisher         // of the audit; nil: none
 	ending   chan struct{}      // closed by end
+	lost     chan error         // why the store is of no use any more
 	endOnce  sync.Once
 	dir      *dataDir
 	key      string                // the operator's
@@ -81,7 +82,7 @@ func newDaemon(
 	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, closed func(), dir *dataDir,
 ) (*daemon, error) {
 	d := &daemon{
-		cfg: cfg, paths: paths, log: log, closed: closed, stopping: make(chan struct{}), ending: make(chan struct{}),
+		cfg: cfg, paths: paths, log: log, closed: closed, stopping: make(chan struct{}), ending: make(chan struct{}), lost: make(chan error, 1),
 		closers: []func() error{dir.Close}, dir: dir, excused: func() {},
 	}
 	d.self, d.read = c.describe(cfg, paths), time.Now().UTC()
@@ -109,7 +110,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		return err
 	}
 	stored := storeOptions(paths, log)
-	stored.Progress = d.migrating
+	stored.Progress, stored.Held, stored.Lost = d.migrating, d.standBy, d.takenOver
 	rows, err := store.Open(ctx, stored)
 	if err != nil {
 		return err
@@ -191,7 +192,7 @@ func (d *daemon) identify() error {
 
 func storeOptions(paths config.Paths, log *slog.Logger) store.Options {
 	return store.Options{
-		Path: filepath.Join(paths.DataDir, storeName), Now: hookNow, Log: log, KeyFile: paths.AuditKey,
+		Path: filepath.Join(paths.DataDir, storeName), Server: paths.Database, Now: hookNow, Log: log, KeyFile: paths.AuditKey,
 	}
 }
 
@@ -268,6 +269,14 @@ func (d *daemon) run(ctx context.Context) error {
 			stopNow()
 		}
 		return nil
+	})
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-d.lost:
+			return err
+		}
 	})
 	group.Go(func() error { return d.engine.Run(ctx) })
 	if quiet, is := d.log.Handler().(calm); is {
@@ -402,6 +411,14 @@ func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 func (d *daemon) migrating(what string, done, all int64) {
 	d.excuse(fmt.Errorf("the store is being brought up to date (%d of %d %s); wait until that is done", done, all, what))
 }
+
+// standBy says to agents that another daemon answers.
+func (d *daemon) standBy(where string) {
+	d.excuse(fmt.Errorf("this daemon is a standby: the one at %s holds the database; ask there, or wait until it stops", where))
+}
+
+// takenOver ends the daemon with an error, after which a supervisor starts it again as the standby of the other one.
+func (d *daemon) takenOver(err error) { d.lost <- err }
 
 // excuse serves the agents' socket with the newest reason why the daemon is not ready, until d.excused is called.
 func (d *daemon) excuse(why error) {

@@ -322,6 +322,9 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 		return nil // reported already
 	}
 	var unwell *store.Error
+	if in.paths.Database != "" {
+		return in.examineServer(ctx)
+	}
 	file := filepath.Join(dir, storeName)
 	if exists(file) && in.running == nil && !in.locked() {
 		ctx, done := context.WithTimeout(ctx, storeTime)
@@ -337,6 +340,23 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 		return []finding{newFinding("wrong", unwell.What, unwell.Advice)}
 	}
 	return []finding{newFinding("ok", "data directory "+dir, "")}
+}
+
+// examineServer looks at the PostgreSQL database that has the store.
+func (in *inspection) examineServer(ctx context.Context) []finding {
+	ctx, done := context.WithTimeout(ctx, storeTime)
+	defer done()
+	var unwell *store.Error
+	found, err := store.InspectServer(ctx, storeOptions(in.paths, nil))
+	switch {
+	case errors.As(err, &unwell):
+		return []finding{newFinding("wrong", unwell.What, unwell.Advice)}
+	case err != nil:
+		return []finding{newFinding("wrong", err.Error(), "")}
+	case found.Holder != "":
+		return []finding{newFinding("ok", found.Name+", held by the daemon at "+found.Holder, "")}
+	}
+	return []finding{newFinding("ok", found.Name+", held by no daemon", "")}
 }
 
 // examineAdminKey checks that the admin key file holds a key: without a valid one, the daemon's account is not recognized as the

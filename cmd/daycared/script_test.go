@@ -25,6 +25,7 @@ import (
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -82,7 +83,7 @@ func TestScripts(t *testing.T) {
 func commands() scriptCommands {
 	all := scriptCommands{
 		"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned, "putback": putback, "change": change,
-		"session": session, "acpagent": acpAgentHere,
+		"session": session, "acpagent": acpAgentHere, "standby": standby,
 	}
 	maps.Copy(all, peopleCommands())
 	maps.Copy(all, socketCommands())
@@ -118,6 +119,14 @@ func setup(env *testscript.Env) error {
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
 	name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+	if strings.HasPrefix(name, "postgres") {
+		url, release, err := wiretest.OpenDatabase()
+		if err != nil {
+			return err
+		}
+		env.Defer(func() { _ = release() }) // it ends with the tests
+		env.Setenv("DAYCARED_DATABASE", url)
+	}
 	if _, other := os.Stat("testdata/script/" + name + ".txtar"); other != nil || slices.Contains(unwaryScripts, name) {
 		for name, value := range unwary {
 			env.Setenv(name, value)
@@ -202,6 +211,19 @@ func ready(ts *testscript.TestScript, _ bool, _ []string) {
 	people := deciders(ts)
 	defer people.Close()
 	until(ts, "the daemon is ready", people.Ready)
+}
+
+// standby waits until the daemon says to agents that it is not ready: standby TEXT.
+func standby(ts *testscript.TestScript, _ bool, args []string) {
+	until(ts, "the daemon stands by", func(context.Context) error {
+		if err := ts.Exec("curl", "-s", "--unix-socket", ts.Getenv("DAYCARED_API_AGENT_SOCKET"), "http://daycared/readyz"); err != nil {
+			return err
+		}
+		if said := ts.ReadFile("stdout"); !strings.Contains(said, args[0]) {
+			return errors.New(said)
+		}
+		return nil
+	})
 }
 
 // pending waits until N requests are pending and W calls wait for them, and the newest offers an answer, and sets $CODE and $ID to the

@@ -36,9 +36,11 @@ func ofAudit(ctx context.Context, from source, text string) (string, error) {
 	return text, err
 }
 
+const countKeys = `SELECT COUNT(*) FROM pragma_table_info('audit') WHERE name = 'key'`
+
 // hasKeys reports whether the entries of a store have a key.
 func hasKeys(ctx context.Context, from source) (bool, error) {
-	n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('audit') WHERE name = 'key'`)
+	n, err := count(ctx, from, countKeys)
 	return n > 0, err
 }
 
@@ -130,8 +132,13 @@ func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record
 			}
 			e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
 			e.Hash = e.ComputeHash()
-			number, digest, err := numbered(ctx, t, e.Request)
-			t.fail(err)
+			var number int64 // on a server, entries have their requests by id
+			var digest permissions.Digest
+			if s.server == nil {
+				var err error
+				number, digest, err = numbered(ctx, t, e.Request)
+				t.fail(err)
+			}
 			args = append(args, s.entryRow(&e, number, digest)...)
 			t.head = head{e.Seq, e.Hash}
 			e.At = moment(micros(e.At))

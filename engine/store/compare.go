@@ -301,7 +301,7 @@ const (
 		`AND type IN ('REQUEST_CREATED', 'REQUEST_SETTLED') AND NOT EXISTS (SELECT 1 FROM requests WHERE id = audit.request)`
 
 	// missingUse finds a request whose use of an open grant is missing.
-	missingUse = `SELECT requests.id, 'USE', 0 FROM requests JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held ` +
+	missingUse = `SELECT requests.id, 'USE', 0 FROM requests CROSS JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held ` +
 		`JOIN grants ON grants.id = held.value WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' ` +
 		`AND (decided_via = 'grant' OR used_at > 0) ` +
 		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number) LIMIT 1`
@@ -312,7 +312,9 @@ const (
 		`WHERE NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held WHERE held.value = granted) ` +
 		`UNION ALL SELECT 'how often the grant ' || id || ' was used' FROM grants ` +
 		`WHERE used < (SELECT COUNT(*) FROM uses WHERE granted = grants.id) ` +
-		`UNION ALL SELECT 'a row of the table ' || "table" FROM pragma_foreign_key_check LIMIT 1`
+		strayRows + ` LIMIT 1`
+
+	strayRows = `UNION ALL SELECT 'a row of the table ' || "table" FROM pragma_foreign_key_check`
 )
 
 // rest compares the remaining tables and finds missing rows. It skips what may have been pruned, rolled back by a

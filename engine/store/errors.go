@@ -3,11 +3,17 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/daycared/daycared/permissions"
@@ -50,7 +56,7 @@ func unsealed(row string) error {
 // unreadable is the error of reading a row: SQLite's own, explained later, or that of the row's content.
 func unreadable(what string, err error) error {
 	var failed sqlite3.Error
-	if errors.As(err, &failed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+	if errors.As(err, &failed) || serverFailed(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, sql.ErrNoRows) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, permissions.ErrBroken) {
 		return err
 	}
@@ -68,14 +74,14 @@ func orNone(err error) error {
 // broke reports whether err came from the database and is no refusal.
 func broke(err error) bool {
 	var failed sqlite3.Error
-	return errors.As(err, &failed) || errors.Is(err, permissions.ErrBroken)
+	return errors.As(err, &failed) || serverFailed(err) || errors.Is(err, permissions.ErrBroken)
 }
 
 // IsFull reports whether err says that a disk is full, so that a retry makes sense.
 func IsFull(err error) bool {
 	var failed sqlite3.Error
 	errors.As(err, &failed)
-	return failed.Code == sqlite3.ErrFull || failed.SystemErrno == syscall.ENOSPC || failed.SystemErrno == syscall.EDQUOT ||
+	return failed.Code == sqlite3.ErrFull || sqlState(err) == diskFull || failed.SystemErrno == syscall.ENOSPC || failed.SystemErrno == syscall.EDQUOT ||
 		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
@@ -140,4 +146,75 @@ func unusable(err error) error {
 		return fmt.Errorf("%s; try another backup", known.What)
 	}
 	return err
+}
+
+// isGone reports whether PostgreSQL did not answer, or ended the transaction for a reason that passes.
+func isGone(err error) bool {
+	switch state := sqlState(err); {
+	case err == nil, !serverFailed(err), errors.Is(err, errTakenOver):
+		return false
+	case state == "":
+		return true
+	default:
+		return slices.Contains([]string{"25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03"}, state) || strings.HasPrefix(state, "08")
+	}
+}
+
+// errTakenOver ends the writing of a daemon in whose place another one writes.
+var errTakenOver = errors.New("another daemon took the database over")
+
+// diskFull is the code of PostgreSQL.
+const diskFull = "53100"
+
+// serverFailed reports whether an error came from PostgreSQL or from the way to it.
+func serverFailed(err error) bool {
+	var said *pgconn.PgError
+	var connect *pgconn.ConnectError
+	var network net.Error
+	if errors.As(err, &said) || errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) {
+		return true
+	}
+	return slices.ContainsFunc([]error{driver.ErrBadConn, errTakenOver, pgconn.ErrConnClosed, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF},
+		func(of error) bool { return errors.Is(err, of) })
+}
+
+// sqlState is PostgreSQL's code of an error; empty if it has none.
+func sqlState(err error) string {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return said.Code
+	}
+	return ""
+}
+
+// diagnoseServer finds what is wrong with the PostgreSQL database of that name and what to do.
+func diagnoseServer(name string, err error) *Error {
+	e := &Error{Err: err}
+	state := sqlState(err)
+	switch {
+	case errors.Is(err, errTakenOver):
+		e.What = "another daemon took the " + name + " over, because this one did not reach it in time"
+		e.Advice = "start this one again: it waits until the other one stops"
+	case state == diskFull:
+		e.What, e.Advice = "the disk of the "+name+" is full", "free some space, nothing needs a restart"
+	case strings.HasPrefix(state, "28"):
+		e.What = fmt.Sprintf("the %s refuses daycared's account (%v)", name, err)
+		e.Advice = "set the right account and password, in the URL or in libpq's password file"
+	case state == "25006":
+		e.What = fmt.Sprintf("the %s is a standby, or read-only (%v)", name, err)
+		e.Advice = "connect to the primary"
+	case state == "42501":
+		e.What = fmt.Sprintf("the %s lets daycared's account do too little (%v)", name, err)
+		e.Advice = "make that account the owner of the database"
+	case strings.HasPrefix(state, "57"), strings.HasPrefix(state, "08"), strings.HasPrefix(state, "53"), state == "":
+		e.What = fmt.Sprintf("the %s does not answer (%v)", name, err)
+		e.Advice = "start PostgreSQL or mend the way to it, nothing needs a restart"
+	case strings.HasPrefix(state, "XX"):
+		e.What = fmt.Sprintf("the %s is damaged (%v)", name, err)
+		e.Advice = "stop daycared and restore the database"
+	default:
+		e.What = fmt.Sprintf("the %s does not work (%v)", name, err)
+		e.Advice = "if its tables were changed, restore the database; else this is a fault of daycared"
+	}
+	return e
 }

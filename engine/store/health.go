@@ -22,6 +22,9 @@ var needed = []string{
 // prepare prepares the needed statements, unless that was done since the last schema change.
 func (s *Store) prepare(ctx context.Context, t *tx) error {
 	var cookie int64
+	if s.server != nil {
+		return nil // the connection prepares each when it is first used
+	}
 	if err := t.QueryRowContext(ctx, `PRAGMA schema_version`).Scan(&cookie); err != nil || cookie == s.cookie {
 		return err
 	}

@@ -123,25 +123,25 @@ func (s *Store) wrongKey(file string, i identity, keyed string, err error) error
 	case keyed != "":
 		return &Error{
 			What: fmt.Sprintf("the store %s was changed behind daycared's back: its entries carry the seals of the audit key %s, and what it "+
-				"says of itself does not", s.path, file),
+				"says of itself does not", s.name(), file),
 			Advice: "put a backup in its place: daycared restore FILE; without one, daycared audit new-key leaves out what was changed and " +
 				"suspends the rest",
 		}
 	case errors.Is(err, fs.ErrNotExist):
 		return &Error{
-			What:   fmt.Sprintf("the audit key %s of the store %s is missing", file, s.path),
+			What:   fmt.Sprintf("the audit key %s of the store %s is missing", file, s.name()),
 			Advice: lostKey,
 		}
 	case err != nil:
 		return &Error{What: err.Error(), Advice: lostKey, Err: err}
 	case len(i.mac) == 0:
 		return &Error{
-			What:   fmt.Sprintf("the store %s carries no seal, and the audit key %s was there before it", s.path, file),
+			What:   fmt.Sprintf("the store %s carries no seal, and the audit key %s was there before it", s.name(), file),
 			Advice: "put a backup in its place: daycared restore FILE; if it is from before daycared had a key: daycared audit new-key",
 		}
 	}
 	return &Error{
-		What:   fmt.Sprintf("the audit key %s is not the one that the store %s was sealed with, or the store was changed", file, s.path),
+		What:   fmt.Sprintf("the audit key %s is not the one that the store %s was sealed with, or the store was changed", file, s.name()),
 		Advice: lostKey,
 	}
 }

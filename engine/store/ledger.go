@@ -9,15 +9,11 @@ import (
 
 // catchUp refreshes the state in memory after a commit that failed but may have happened, which it announces, and after
 // a write by another process. It fails unless the audit continues from one of these commits.
-func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
-	version := int64(0)
-	if err := t.QueryRowContext(ctx, readVersion).Scan(&version); err != nil {
-		return err
-	}
+func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) error {
 	if !stale && version == s.version {
 		return nil
 	}
-	if s.started && version != s.version { // an added trigger, for example, could undo this write
+	if s.server == nil && s.started && version != s.version { // an added trigger, for example, could undo this write
 		steps, err := fs.Sub(migrations, "migrations")
 		if err != nil {
 			return err
@@ -42,9 +38,6 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 	s.ledger, s.version, s.tried = t.ledger, version, t.head
 	return nil
 }
-
-// readVersion changes with other connections' commits.
-const readVersion = `PRAGMA data_version`
 
 // readLedger reads the ledger from the rows.
 func (s *Store) readLedger(ctx context.Context, t *tx) error {
@@ -113,7 +106,7 @@ func (s *Store) isTampered(seq int64) error {
 func (s *Store) noteMark(h head) {
 	s.marking.Lock()
 	defer s.marking.Unlock()
-	logged, _ := fileSize(s.path + logSuffix) // if it cannot be examined, the mark claims less
+	logged, _ := fileSize(s.path + logSuffix) // none with a server. If it cannot be examined, the mark claims less
 	m := mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String(), Opens: s.opens, InUse: !s.closing && logged > 0}
 	if !s.started || m == s.marked || h.seq < s.marked.Seq || s.checkPaths() != nil {
 		return
@@ -133,6 +126,9 @@ func (s *Store) noteMark(h head) {
 func (s *Store) noteClosing() bool {
 	s.marking.Lock()
 	defer s.marking.Unlock()
+	if s.server != nil { // it has no log
+		return true
+	}
 	at, err := newPlacedFile(s.path)
 	if err != nil || at != s.files[0] { // the mark belongs to another file now
 		return true

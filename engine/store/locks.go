@@ -32,9 +32,9 @@ var lockGate = gate[permissions.Lock]{
 	},
 }
 
-const (
-	writeLock = `REPLACE INTO locks (` + lockColumns + `, mac) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+var writeLock = replaceRow("locks", lockColumns+`, mac`)
 
+const (
 	deleteLock = `DELETE FROM locks WHERE person = $1`
 
 	// countLocks is 0 for a copy from before there were locks, else 1.
@@ -120,7 +120,8 @@ func (s *Store) Unheeded(ctx context.Context, caller string, since time.Time) ([
 const (
 	addSuspension = `INSERT INTO suspensions (via, address, at) VALUES ($1, $2, $3) ON CONFLICT (via, address) DO NOTHING`
 
-	putSuspension = `REPLACE INTO suspensions (via, address, at) VALUES ($1, $2, $3)`
+	putSuspension = `INSERT INTO suspensions (via, address, at) VALUES ($1, $2, $3) ` +
+		`ON CONFLICT (via, address) DO UPDATE SET at = excluded.at`
 
 	readSuspensions = `SELECT via, address, at FROM suspensions ORDER BY via, address`
 )
@@ -285,10 +286,10 @@ func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) {
 const (
 	readAbsences = `SELECT person, until_at, to_name, at, via, mac FROM away ORDER BY person`
 
-	writeAbsence = `REPLACE INTO away (person, until_at, to_name, at, via, mac) VALUES ($1, $2, $3, $4, $5, $6)`
-
 	deleteAbsences = `DELETE FROM away WHERE person = $1 OR until_at <= $2`
 )
+
+var writeAbsence = replaceRow("away", `person, until_at, to_name, at, via, mac`)
 
 func absenceFields(a *permissions.Absence) []any {
 	return []any{&a.Person, instant{&a.Until}, &a.To, instant{&a.At}, &a.Via}
@@ -321,7 +322,8 @@ func (s *Store) PutAbsence(ctx context.Context, a permissions.Absence, r permiss
 const (
 	readLanguages = `SELECT person, language FROM languages`
 
-	writeLanguage = `REPLACE INTO languages (person, language) VALUES ($1, $2)`
+	writeLanguage = `INSERT INTO languages (person, language) VALUES ($1, $2) ` +
+		`ON CONFLICT (person) DO UPDATE SET language = excluded.language`
 )
 
 // Languages implements [engine.Store]. Nothing is decided by a language, so its rows have no seals.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -47,6 +48,9 @@ func openStore(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error
 		return nil, fmt.Errorf("this build carries SQLite %s, which can damage the store; build daycared with %s or newer",
 			name, oldestName)
 	}
+	if o.Server != "" {
+		return openServer(ctx, o)
+	}
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
 		return nil, err
@@ -74,6 +78,100 @@ func openStore(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error
 	return s, nil
 }
 
+// openServer opens a store in PostgreSQL.
+func openServer(ctx context.Context, o Options) (_ *Store, err error) {
+	at, config, err := newServer(o.Server)
+	if err != nil {
+		return nil, err
+	}
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	s := unopened(o, path)
+	s.connectServer(o, at, config)
+	if err := s.beginOnServer(ctx, o); err != nil {
+		_ = s.Close() // the first error says more
+		return nil, err
+	}
+	return s, nil
+}
+
+// beginOnServer is [Store.begin] for a database of PostgreSQL, once this daemon holds it.
+func (s *Store) beginOnServer(ctx context.Context, o Options) error {
+	if err := s.checkServer(ctx); err != nil {
+		return s.fault(ctx, err)
+	}
+	if err := s.migrateServer(ctx); err != nil {
+		return err
+	}
+	if err := s.takeOver(ctx); err != nil {
+		return s.fault(ctx, err)
+	}
+	if err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error { return s.identify(ctx, conn, o) }); err != nil {
+		return err
+	}
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	return s.finishKey(o.keyFile())
+}
+
+// takeOver waits until no other daemon holds the database, and makes this one its holder.
+func (s *Store) takeOver(ctx context.Context) error {
+	told := false
+	for {
+		result, err := s.writer.ExecContext(ctx, takeWriter, s.server.holder, s.server.place, heldFor.Milliseconds())
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); n > 0 || err != nil {
+			if told {
+				s.log.Info("took the database over", "database", s.server.name)
+			}
+			s.renewHold()
+			return err
+		}
+		place := ""
+		if err := s.writer.QueryRowContext(ctx, readWriter).Scan(&place); err != nil {
+			return err
+		}
+		if !told {
+			s.log.Warn("another daemon holds the database: waiting until it stops", "database", s.server.name, "holder", place)
+			s.server.held(place)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(takeOverEvery):
+		}
+	}
+}
+
+// takeOverEvery is how often a daemon that waits tries to take a database over.
+const takeOverEvery = 500 * time.Millisecond
+
+// renewHold says again and again that this daemon runs, until the store is closed.
+func (s *Store) renewHold() {
+	ctx := s.server.closing
+	s.server.renewal.Go(func() {
+		tick := time.NewTicker(renewEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			err := s.write(ctx, func(context.Context, *tx) error { return nil })
+			if err != nil && ctx.Err() == nil {
+				s.log.Warn("renew the hold of the database, retrying", "err", err)
+			}
+		}
+	})
+}
+
 // Close waits for running calls and closes the file. Later calls fail.
 func (s *Store) Close() error {
 	s.marking.Lock()
@@ -95,9 +193,15 @@ func (s *Store) Close() error {
 			return err
 		})
 	}
-	s.lost.CompareAndSwap(nil, &Error{What: "the store " + s.path + " is closed", Advice: "start daycared again", Err: sql.ErrConnDone})
+	if s.server != nil {
+		s.server.close()
+		s.server.renewal.Wait()
+	}
+	s.lost.CompareAndSwap(nil, &Error{What: "the store " + s.name() + " is closed", Advice: "start daycared again", Err: sql.ErrConnDone})
 	err := s.readers.Close()
-	if !s.noteClosing() {
+	if s.server != nil {
+		err = errors.Join(err, s.server.leave(s.writer))
+	} else if !s.noteClosing() {
 		err = errors.Join(err, s.keepLog())
 	}
 	if err := errors.Join(err, s.writer.Close()); err != nil {
@@ -128,15 +232,19 @@ func connected(o Options, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{
-		path: path, files: []fileIdentity{file}, now: o.Now, log: o.Log, tell: o.tell, stale: true, memory: memory{rows: newRows()},
-		types:           map[permissions.Type]int64{},
-		lowPriorityWait: max(0, cmp.Or(o.LowPriorityWait, defaultLowPriorityWait)),
-	}
+	s := unopened(o, path)
+	s.files = []fileIdentity{file}
 	busy := cmp.Or(o.Busy, defaultBusyTimeout)
 	s.writer = connect(path, busy, 1, "_synchronous=FULL&_txlock=immediate")
 	s.readers = connect(path, busy, readers, "_query_only=on&_mutex=no")
 	return s, nil
+}
+
+func unopened(o Options, path string) *Store {
+	return &Store{
+		path: path, now: o.Now, log: o.Log, tell: o.tell, stale: true, memory: memory{rows: newRows()}, types: map[permissions.Type]int64{},
+		lowPriorityWait: max(0, cmp.Or(o.LowPriorityWait, defaultLowPriorityWait)),
+	}
 }
 
 // create makes the file before SQLite does, with mode 0600; SQLite gives its companions the same mode.
@@ -247,7 +355,7 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 		if err := s.findKey(ctx, conn, o, own, fresh); err != nil {
 			return err
 		}
-		err := transact(ctx, conn, func() error {
+		err := s.transact(ctx, conn, func(int64) error {
 			if _, err := conn.ExecContext(ctx, insertMeta, own.chain, own.code, now.UnixMicro(), sealVersion); err != nil {
 				return err
 			}

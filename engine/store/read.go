@@ -16,11 +16,18 @@ func (s *Store) read(ctx context.Context, do func(source) error) error {
 	}
 	defer func() { _ = conn.Close() }() // only returns it to the pool
 	passed("read", 1)
-	if _, err := conn.ExecContext(unlessOver(ctx), "BEGIN"); err != nil {
+	if _, err := conn.ExecContext(unlessOver(ctx), s.beginRead()); err != nil {
 		return s.fault(ctx, err)
 	}
 	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // nothing to commit
 	return s.explain(ctx, do(view{conn}))
+}
+
+func (s *Store) beginRead() string {
+	if s.server != nil {
+		return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	}
+	return "BEGIN"
 }
 
 // reading is [Store.read] of one value.

@@ -552,7 +552,7 @@ func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {
 	p := &sealedPages{ // a number below one was written by another program
 		text: readSealed, quick: readShapes, votes: readVotesBetween, shapes: map[string]*permissions.Request{}, from: math.MinInt64,
 	}
-	numbered, err := count(ctx, from, `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'request_votes'`)
+	numbered, err := count(ctx, from, countNumbered)
 	if err != nil {
 		return nil, err
 	}
@@ -563,8 +563,7 @@ func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {
 	for column, instead := range map[string]string{
 		"beyond": "0", "was": "'[]'", "ruled": "'[]'", "title": "''", "prompt": "''", "account": "''", "rule": "''",
 	} {
-		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1 `+
-			`UNION ALL SELECT COUNT(*) FROM pragma_table_info('votes') WHERE name = $1 ORDER BY 1 DESC`, column)
+		n, err := count(ctx, from, countColumn, column)
 		if err != nil {
 			return nil, err
 		}
@@ -698,3 +697,10 @@ func readingAfter[T any](
 		return do(from, number)
 	})
 }
+
+// countNumbered is 1 if the votes name their request by its number.
+const countNumbered = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'request_votes'`
+
+// countColumn is 1 if the requests or the votes have a column.
+const countColumn = `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1 ` +
+	`UNION ALL SELECT COUNT(*) FROM pragma_table_info('votes') WHERE name = $1 ORDER BY 1 DESC`

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -147,9 +148,22 @@ func firstRow[T any](
 // value is the only column of a row that is no more than that.
 func value[T any](v *T) []any { return []any{v} }
 
-func count(ctx context.Context, from source, query string, args ...any) (n int, err error) {
-	err = from.QueryRowContext(ctx, query, args...).Scan(&n)
-	return n, err
+// count reads a number, or 1 for what is true.
+func count(ctx context.Context, from source, query string, args ...any) (int, error) {
+	var v any
+	err := from.QueryRowContext(ctx, query, args...).Scan(&v)
+	switch v := v.(type) {
+	case bool:
+		if v {
+			return 1, err
+		}
+		return 0, err
+	case int64:
+		return int(v), err
+	case nil:
+		return 0, cmp.Or(err, errors.New("a number was expected, not NULL"))
+	}
+	return 0, fmt.Errorf("a number was expected, not %v of %T", v, v)
 }
 
 func drain[T any](
@@ -190,6 +204,13 @@ func eachRow(ctx context.Context, from source, take func(scan func(into ...any) 
 		}
 	}
 	return rows.Err()
+}
+
+// replaceRow inserts a row in place of the one with the same key, which is the first column.
+func replaceRow(table, columns string) string {
+	key, others, _ := strings.Cut(columns, ", ")
+	return `INSERT INTO ` + table + ` (` + columns + `) VALUES (` + parameters(columns) + `) ON CONFLICT (` + key + `) DO UPDATE SET (` +
+		others + `) = (excluded.` + strings.ReplaceAll(others, ", ", ", excluded.") + `)`
 }
 
 // parameters is "$1, $2, … $n" for the number of columns.

@@ -44,8 +44,11 @@ const (
 type Options struct {
 	// Path is the file. It is created with mode 0600 if missing; its folder has to exist.
 	Path string
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Server is the URL of the PostgreSQL database that has the rows; empty: they are in the file. Beside Path stand the mark and the
+	// audit key in both cases.
+	Server string
+	Now    func() time.Time
+	Log    *slog.Logger
 	// Busy is how long a write waits for another process that locks the file; 0 for five seconds.
 	Busy time.Duration
 	// LowPriorityWait is how long a low-priority write may wait for others to join; 0 for five milliseconds, negative for not at all.
@@ -56,6 +59,10 @@ type Options struct {
 	NewKey bool
 	// CopyKey is the path of the audit key of a copy that [Restore] restores, if it differs; empty: unknown.
 	CopyKey string
+	// Held, unless it is nil, is told while another daemon holds the database of Server, and where that one runs: this one waits.
+	Held func(where string)
+	// Lost, unless it is nil, is told once when another daemon has taken that database over. The store is of no use any more.
+	Lost func(error)
 	// Progress, unless it is nil, is told how far a copy, its verification or a migration is.
 	Progress func(what string, done, all int64)
 
@@ -74,6 +81,7 @@ func (o Options) tell(what string, done, all int64) {
 // turn; a write that has begun is finished.
 type Store struct {
 	path      string
+	server    *postgres      // nil: SQLite
 	files     []fileIdentity // the store and, once open, its log and the log's index
 	now       func() time.Time
 	log       *slog.Logger
@@ -124,6 +132,14 @@ type Store struct {
 // Coder makes the codes of requests. Its key belongs to the store and does not change while it is open.
 func (s *Store) Coder() permissions.Coder { return s.coder }
 
+// name says to people where the rows are.
+func (s *Store) name() string {
+	if s.server != nil {
+		return s.server.name
+	}
+	return s.path
+}
+
 func (s *Store) dir() string { return filepath.Dir(s.path) }
 
 // explain puts SQLite's errors into words. Refusals and context errors stay as they are.
@@ -132,7 +148,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &failed), errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
+	case errors.As(err, &failed), errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone), serverFailed(err):
 		return s.fault(ctx, err)
 	}
 	return err
@@ -148,11 +164,23 @@ func (s *Store) fault(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil && (failed.Code == 0 || failed.Code == sqlite3.ErrInterrupt):
 		return ctx.Err() // the caller left
+	case s.server != nil:
+		return s.serverFault(err)
 	}
 	e := diagnose(s.path, failed, err)
 	if failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB {
 		s.log.Error("store damaged: not written until restart", "path", s.path, "err", err)
 		s.damage.CompareAndSwap(nil, e)
+	}
+	return e
+}
+
+// serverFault puts an error of PostgreSQL into words. A daemon in whose place another one writes does nothing more.
+func (s *Store) serverFault(err error) error {
+	e := diagnoseServer(s.server.name, err)
+	if errors.Is(err, errTakenOver) && s.lost.CompareAndSwap(nil, e) {
+		s.log.Error("store unusable until restart", "err", e)
+		s.server.lost(e)
 	}
 	return e
 }

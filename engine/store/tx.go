@@ -89,25 +89,6 @@ type head struct {
 	hash permissions.Digest
 }
 
-// transact runs do in an immediate transaction.
-func transact(ctx context.Context, conn *sql.Conn, do func() error) (err error) {
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	committed := false
-	defer func() {
-		if !committed { // also if do panics; SQLite may have rolled back itself, which is fine
-			_, _ = conn.ExecContext(ctx, "ROLLBACK")
-		}
-	}()
-	if err := do(); err != nil {
-		return err
-	}
-	_, err = conn.ExecContext(ctx, "COMMIT")
-	committed = err == nil
-	return err
-}
-
 // bell wakes everybody who waits for the next entry. The first waiter makes the channel.
 type bell struct {
 	mu sync.Mutex

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -89,7 +90,44 @@ func (s *Store) lead(j *writeJob) {
 // writeGroup writes a group in one transaction. An error concerns all of it. It is explained before the next group may
 // write, because a damaged file must not be written again.
 func (s *Store) writeGroup(ctx context.Context, group []*writeJob) error {
-	return s.explain(ctx, s.use(ctx, func(conn *sql.Conn) error { return s.commitGroup(ctx, conn, group) }))
+	err := s.use(ctx, func(conn *sql.Conn) error { return s.commitGroup(ctx, conn, group) })
+	if s.server != nil {
+		err = s.writeAgain(ctx, group, err)
+	}
+	return s.explain(ctx, err)
+}
+
+// retryFor is how long a write is tried again when PostgreSQL does not answer.
+const retryFor = 30 * time.Second
+
+// writeAgain writes a group again as long as PostgreSQL does not answer. What was committed although the answer was lost is not
+// written twice.
+func (s *Store) writeAgain(ctx context.Context, group []*writeJob, err error) error {
+	wait := 20 * time.Millisecond
+	for until := time.Now().Add(retryFor); isGone(err) && time.Now().Before(until); wait = min(2*wait, time.Second) {
+		s.log.Warn("PostgreSQL does not answer, retrying", "database", s.server.name, "err", err)
+		select {
+		case <-s.server.closing.Done():
+			return err
+		case <-time.After(wait):
+		}
+		done := false
+		failed := s.use(ctx, func(conn *sql.Conn) (err error) {
+			if s.server.unsure != 0 {
+				done, err = s.server.committed(ctx, conn)
+			}
+			return err
+		})
+		if failed != nil {
+			err = failed
+			continue
+		}
+		if done {
+			return nil
+		}
+		err = s.use(ctx, func(conn *sql.Conn) error { return s.commitGroup(ctx, conn, group) })
+	}
+	return err
 }
 
 // turn runs do with the writing connection when its turn comes. do is not cancelled.
@@ -111,12 +149,58 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 		return err
 	}
 	conn, err := s.writer.Conn(ctx)
-	if err != nil {
+	if err != nil && s.server == nil {
 		return s.fault(ctx, err)
+	}
+	if err != nil {
+		return err
 	}
 	defer func() { _ = conn.Close() }() // only returns it to the pool
 	return do(conn)
 }
+
+// transact runs do in a transaction beside which no other one writes. do is given what differs from the last time if another process
+// has written since.
+func (s *Store) transact(ctx context.Context, conn *sql.Conn, do func(version int64) error) (err error) {
+	committed := false
+	defer func() {
+		if !committed { // also if do panics; SQLite may have rolled back itself, which is fine
+			_, _ = conn.ExecContext(ctx, "ROLLBACK")
+		}
+	}()
+	version, err := s.beginWrite(ctx, conn)
+	if err == nil {
+		err = do(version)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	committed = err == nil
+	switch {
+	case s.server == nil:
+	case committed:
+		s.server.own++
+	default:
+		s.server.unsure = s.server.began
+	}
+	return err
+}
+
+// beginWrite begins a write transaction.
+func (s *Store) beginWrite(ctx context.Context, conn *sql.Conn) (version int64, err error) {
+	if s.server != nil {
+		return s.server.begin(ctx, conn)
+	}
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return 0, err
+	}
+	err = conn.QueryRowContext(ctx, readVersion).Scan(&version)
+	return version, err
+}
+
+// readVersion changes with other connections' commits.
+const readVersion = `PRAGMA data_version`
 
 // commitGroup writes a group in one transaction. The error concerns all of it, or its only job.
 //
@@ -126,8 +210,8 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	stale := s.stale
 	s.stale = true
 	undone := false // rolled back on purpose
-	err := transact(ctx, conn, func() error {
-		if err := s.catchUp(ctx, t, stale); err != nil {
+	err := s.transact(ctx, conn, func(version int64) error {
+		if err := s.catchUp(ctx, t, version, stale); err != nil {
 			return err
 		}
 		for _, j := range group {

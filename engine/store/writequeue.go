@@ -146,6 +146,8 @@ func (j *writeJob) within(t *tx, alone bool) error {
 	var failed sqlite3.Error
 	switch {
 	case j.err == nil:
+	case !alone && serverFailed(j.err): // the transaction is over
+		return errRunAlone
 	case alone, errors.As(j.err, &failed) && failed.Code != sqlite3.ErrConstraint: // the state of the transaction is unknown
 		return j.err
 	case t.wrote:

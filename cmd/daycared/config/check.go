@@ -68,16 +68,11 @@ func (w walk) name(n *yaml.Node, s *section, path string) (key, bool) {
 	if k, ok := s.find(n.Value); ok {
 		return k, true
 	}
-	full := join(s.path, n.Value)
-	if slices.Contains(later, full) {
-		w.line(n.Line, join(path, n.Value), "this version does not have %s yet; leave it out", full)
-		return key{}, false
-	}
 	if k, ok := s.find(strings.ToLower(n.Value)); ok {
 		w.line(n.Line, join(path, k.name), "keys are written in lower case, not as %s; write %s", quote(n.Value), k.name)
 		return key{}, false
 	}
-	w.line(n.Line, path, "unknown key %s; %s", quote(full), s.suggest(n.Value))
+	w.line(n.Line, path, "unknown key %s; %s", quote(join(s.path, n.Value)), s.suggest(n.Value))
 	return key{}, false
 }
 
@@ -380,11 +375,8 @@ func (s *section) suggest(name string) string {
 		return "did you mean " + meant + "?"
 	}
 	near, homes := suggest(name, s.names()), root.homes(name, false)
-	if s == root {
-		near = suggest(name, s.names(), later...)
-		if len(homes) == 0 {
-			homes = root.homes(name, true)
-		}
+	if s == root && len(homes) == 0 {
+		homes = root.homes(name, true)
 	}
 	switch {
 	case len(homes) != 1, levenshtein.ComputeDistance(near, "did you mean "+name+"?") == 1:

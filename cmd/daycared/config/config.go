@@ -6,8 +6,7 @@
 // and ignore unknown keys. rules.go and agentrules.go check that the values are consistent, and warn.go warns of values that are
 // hardly intended.
 //
-// Problems are collected and reported together ([Problems]), each with its line or variable and the remedy. A key of a later
-// version is refused as such, not as unknown.
+// Problems are collected and reported together ([Problems]), each with its line or variable and the remedy.
 //
 // [Find] finds the file, [Config.Paths] the sockets and the data, and [Config.Show] prints the effective configuration as YAML
 // that [Load] accepts.
@@ -43,6 +42,7 @@ type Config struct {
 	Sandbox    bool       `yaml:"sandbox" is:"switch"`
 	Sandboxed  bool       `yaml:"sandboxed" is:"sandboxed"` // commands that the sandbox keeps in the workspace run unasked
 	DataDir    string     `yaml:"data_dir" is:"path"`       // empty: see [Config.Paths]
+	Database   string     `yaml:"database" is:"database"`   // URL of a PostgreSQL database, without a password; empty: SQLite in data_dir
 	Log        Log        `yaml:"log"`
 
 	// File is the file that was read, under the given name; empty: none.
@@ -263,11 +263,6 @@ type Heads struct {
 type Log struct {
 	Level  slog.Level `yaml:"level"`
 	Format string     `yaml:"format" is:"format"` // text or json
-}
-
-// later are keys of later versions, refused as such.
-var later = []string{
-	"database",
 }
 
 // Default returns the configuration of an empty file and an empty environment.

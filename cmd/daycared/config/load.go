@@ -185,9 +185,7 @@ func environment(r *report, v *viper.Viper, environ []string) (warnings Problems
 			continue
 		}
 		k, ok := keys[name]
-		if path, isLater := laterVariable(name); isLater {
-			r.variable(name, path, "this version does not have %s yet; unset it", path)
-		} else if !ok {
+		if !ok {
 			warnings = append(warnings, Problem{Where: name, Text: "no such variable; " + suggest(name, names)})
 		} else if k.list {
 			r.variable(name, k.path, "%s is a list; write it into the file", k.path)
@@ -201,16 +199,6 @@ func environment(r *report, v *viper.Viper, environ []string) (warnings Problems
 		}
 	}
 	return warnings
-}
-
-// laterVariable returns the key of a later version that a variable sets.
-func laterVariable(name string) (path string, ok bool) {
-	for _, p := range later {
-		if name == variable(p) || strings.HasPrefix(name, variable(p)+"_") {
-			return p, true
-		}
-	}
-	return "", false
 }
 
 // at returns the field of a key in a struct.
@@ -272,6 +260,7 @@ func Find(flag string, environ []string, exists func(string) bool) (path string,
 // Paths are the absolute paths of the daemon's files.
 type Paths struct {
 	DataDir     string
+	Database    string // URL; empty: SQLite in DataDir
 	AgentSocket string
 	AdminSocket string
 	AdminKey    string
@@ -298,6 +287,7 @@ func (c *Config) Paths(uid int, environ []string) Paths {
 	run := cmp.Or(runDir(uid, environ), data)
 	return Paths{
 		DataDir:     data,
+		Database:    c.Database,
 		AgentSocket: cmp.Or(c.API.AgentSocket, filepath.Join(run, "agent.sock")),
 		AdminSocket: cmp.Or(c.API.AdminSocket, filepath.Join(run, "admin.sock")),
 		AdminKey:    filepath.Join(data, "admin.key"),

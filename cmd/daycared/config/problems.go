@@ -163,7 +163,7 @@ func join(path, name string) string {
 }
 
 // suggest says what was probably meant by an unknown word: the nearest of known and more, or all known ones if none is near.
-func suggest(word string, known []string, more ...string) string {
+func suggest(word string, known []string) string {
 	word = strings.ToLower(word)
 	distance := func(k string) int {
 		k = strings.ToLower(k)
@@ -172,7 +172,7 @@ func suggest(word string, known []string, more ...string) string {
 		}
 		return levenshtein.ComputeDistance(word, k)
 	}
-	best := slices.MinFunc(slices.Concat(known, more), func(a, b string) int { return distance(a) - distance(b) })
+	best := slices.MinFunc(known, func(a, b string) int { return distance(a) - distance(b) })
 	if distance(best) <= max(2, len(best)/2) {
 		return "did you mean " + best + "?"
 	}

@@ -30,7 +30,13 @@ func TestBadFiles(t *testing.T) {
 			`3: log is here a second time, after line 1; write it once`},
 		{"C4/twice inside", "log:\n  level: info\n  level: warn\n",
 			`3: log.level is here a second time, after line 2; write it once`},
-		{"later section", "database:\n  url: x\n", `1: this version does not have database yet; leave it out`},
+		{"a database of another kind", "database: mysql://x\n", `1: database: "mysql://x" is not an address of PostgreSQL; write it as in ` +
+			`postgres://daycared@db.example.org/daycared, or leave it empty for SQLite in data_dir`},
+		{"a password", "database: postgres://a:hush@h/x\n", `1: database: a password does not belong here; write it to the password file ` +
+			`of libpq, ~/.pgpass or the one that ?passfile=/etc/daycared/pgpass names, or let PostgreSQL know the account by a certificate`},
+		{"a password among the options", "database: postgres://h/x?password=hush\n", `1: database: a password does not belong here; ` +
+			`write it to the password file of libpq, ~/.pgpass or the one that ?passfile=/etc/daycared/pgpass names, or let PostgreSQL know ` +
+			`the account by a certificate`},
 		{"a dialog that decides more", "connectors: {editor: {permissions: true}}\n",
 			`1: unknown key "connectors.editor.permissions"; there are enabled`},
 		{"a dialog of people's", "people: [{name: fay, via: [editor]}]\n",
@@ -45,7 +51,6 @@ func TestBadFiles(t *testing.T) {
 		{"twice in a route's part", "people: [{name: fay}, {name: kim}]\nroutes:\n- ask: [fay]\n  escalate:\n" +
 			"    after: 1m\n    to: [kim]\n    after: 2m\n",
 			`7: routes.escalate.after is here a second time, after line 5; write it once`},
-		{"later at the top", "database: x\n", "1: this version does not have database yet; leave it out"},
 		{"near a later key", "connectors: {telegrm: {}}\n", `1: unknown key "connectors.telegrm"; did you mean telegram?`},
 		{"a list as key", "[a]: b\n", "1: a list stands where the name of a key belongs; there are " +
 			strings.Join(root.names(), ", ")},
@@ -310,11 +315,8 @@ func TestBadEnvironment(t *testing.T) {
 			`DAYCARED_APPROVALS_SCOPES: approvals.scopes is a list; write it into the file`},
 		{"rates", "DAYCARED_LIMITS_AUTO_PER_MINUTE=600",
 			`DAYCARED_LIMITS_AUTO_PER_MINUTE: limits.auto_per_minute has a number for each tool; write them into the file`},
-		{"later", "DAYCARED_DATABASE=postgres://x",
-			`DAYCARED_DATABASE: this version does not have database yet; unset it`},
 		{"open to others", "DAYCARED_API_LISTEN=:80", `DAYCARED_API_LISTEN: api.listen: others could read the tokens that come ` +
 			`to ":80"; write tls_cert_file and tls_key_file, or behind_proxy: true where a proxy does that, or listen at 127.0.0.1`},
-		{"later section", "DAYCARED_DATABASE_URL=x", `DAYCARED_DATABASE_URL: this version does not have database yet; unset it`},
 		{"days", "DAYCARED_KEEP_REQUESTS=90", `DAYCARED_KEEP_REQUESTS: "90" is not a number of days; write 90d`},
 		{"a list of moments", "DAYCARED_APPROVALS_REMIND=50%",
 			`DAYCARED_APPROVALS_REMIND: approvals.remind is a list; write it into the file`},

@@ -144,6 +144,7 @@ audit:
 sandbox: on     # default
 sandboxed: ask  # default
 data_dir: ""    # default
+database: ""    # default
 log:
   level: debug  # DAYCARED_LOG_LEVEL
   format: text  # default

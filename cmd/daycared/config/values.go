@@ -80,6 +80,7 @@ var leaves = map[string]leaf{
 	"phone":             phone(),
 	"path":              {is: "a path", written: asText, parse: parsePath},
 	"publisher":         {is: "log, a path or an address", written: asText, parse: parsePublisher},
+	"database":          {is: "an address of PostgreSQL", written: asText, parse: parseDatabase},
 	"url":               {is: "an address", written: asText, parse: parseURL},
 	"socket":            {is: "a path", written: asText, parse: parseSocket},
 	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, mend: mendListen},
@@ -433,6 +434,24 @@ func parseURL(s string) (any, error) {
 	}
 	return address(s, "https://api.telegram.org")
 }
+
+// parseDatabase parses the address of a database. It is shown and logged, so it has no password.
+func parseDatabase(s string) (any, error) {
+	const example = "postgres://daycared@db.example.org/daycared"
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return s, nil
+	case err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql":
+		return nil, fmt.Errorf("%s is not an address of PostgreSQL; write it as in %s, or leave it empty for SQLite in data_dir", quote(s), example)
+	case u.Query().Has("password"), has(u.User.Password()):
+		return nil, errors.New("a password does not belong here; write it to the password file of libpq, ~/.pgpass or the one that " +
+			"?passfile=/etc/daycared/pgpass names, or let PostgreSQL know the account by a certificate")
+	}
+	return s, nil
+}
+
+func has(_ string, given bool) bool { return given }
 
 // parseEndpoint parses a model's address. Whether it may be http depends on what is sent there.
 func parseEndpoint(s string) (any, error) { return address(s, "http://127.0.0.1:11434/v1") }

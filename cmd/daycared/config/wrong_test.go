@@ -172,7 +172,7 @@ func TestWhatWasAlwaysRefusedWell(t *testing.T) {
 		{"People: []\n", `1: keys are written in lower case, not as "People"; write people`},
 		{"approvals: {time_out: 1m}\n", `1: unknown key "approvals.time_out"; did you mean timeout?`},
 		{"connectors: {telegramm: {}}\n", `1: unknown key "connectors.telegramm"; did you mean telegram?`},
-		{"database: x\n", `1: this version does not have database yet; leave it out`},
+		{"database: x\n", `1: database: "x" is not an address of PostgreSQL`},
 		{"people:\n", `1: people is a list, not nothing; write people: [] for none`},
 		{"log: {}\n\n\napprovals: {}\napprovals: {}\n", `5: approvals is here a second time, after line 4`},
 		{"people:\n- name: fay\n- name: Fay\n", `3: people.name: "fay" is that of the person in line 2 already`},

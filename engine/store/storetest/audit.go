@@ -83,7 +83,8 @@ func testTampering(t *testing.T, b Backend) {
 		"one gone":       {"DELETE FROM entries WHERE key = 3", "entry 4"},
 		"renumbered":     {"UPDATE entries SET key = 9 WHERE key = 4", "entry 9"},
 		"another chain": {"INSERT INTO chains VALUES (1, 'A'); INSERT INTO entries " +
-			"SELECT 1 << 48 | key, at, type, request, actor, via, detail, hash, mac, prev FROM entries", "chain A is broken at entry 1"},
+			"SELECT CAST(1 AS BIGINT) << 48 | key, at, type, request, actor, via, detail, hash, mac, prev " +
+			"FROM entries", "chain A is broken at entry 1"},
 	} {
 		t.Run("H1/"+name, func(t *testing.T) {
 			s := b.Open(t)

@@ -282,7 +282,8 @@ func testPruneTampering(t *testing.T, b Backend) {
 		"another signature": {"UPDATE entries SET detail = replace(detail, '3', '4') WHERE type = 'AUDIT_PRUNED'", "changed"},
 		"other contents":    {"UPDATE entries SET prev = hash WHERE key = 4", "broken at entry 4"},
 		"of another chain": {"INSERT INTO chains VALUES (1, 'A'); INSERT INTO entries " +
-			"SELECT 1 << 48 | key, at, type, request, actor, via, detail, hash, mac, prev FROM entries WHERE key > 4", "chain A is broken"},
+			"SELECT CAST(1 AS BIGINT) << 48 | key, at, type, request, actor, via, detail, hash, mac, prev " +
+			"FROM entries WHERE key > 4", "chain A is broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := b.Open(t)

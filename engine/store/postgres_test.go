@@ -1,0 +1,286 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+	"pgregory.net/rapid"
+
+	"github.com/daycared/daycared/internal/pgtest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// emptyDatabase is the URL of a database without tables.
+func emptyDatabase(t *testing.T) string {
+	t.Helper()
+	return pgtest.Database(t, "empty", func(url string, used bool) error {
+		if !used {
+			return nil
+		}
+		db, err := sql.Open("pgx", url)
+		if err == nil {
+			_, err = db.ExecContext(t.Context(), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
+			err = errors.Join(err, db.Close())
+		}
+		return err
+	})
+}
+
+// openOn opens a store of a daemon of its own, with the audit key beside path, in a database.
+func openOn(ctx context.Context, t *testing.T, path, url string) *Store {
+	t.Helper()
+	o := options(path)
+	o.Server = url
+	s, err := Open(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// query runs a statement on a database, as another program does, and returns the first value of what it finds.
+func query(t *testing.T, url, text string) string {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	value := ""
+	if err := db.QueryRowContext(t.Context(), text).Scan(&value); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}
+
+// TestAnotherDaemonTakesOverWhenOneStops at once, with what that one stored.
+func TestAnotherDaemonTakesOverWhenOneStops(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first := openOn(t.Context(), t, path, url)
+	r := insert(t, first)
+	soon, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	o := options(path)
+	o.Server = url
+	if s, err := Open(soon, o); !errors.Is(err, context.DeadlineExceeded) {
+		if err == nil {
+			_ = s.Close()
+		}
+		t.Fatalf("two daemons hold the database, or: %v", err)
+	}
+	opened := make(chan *Store)
+	go func() { opened <- openOn(t.Context(), t, path, url) }()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := <-opened
+	if got, err := second.Read(t.Context(), r.ID); err != nil || got.State != permissions.Pending {
+		t.Errorf("it reads %s, %v", got.State, err)
+	}
+	if _, err := second.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestADaemonThatWasTakenOverWritesNothing, even if it wakes late and the other one has stopped since.
+func TestADaemonThatWasTakenOverWritesNothing(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	halted := openOn(t.Context(), t, path, url)
+	r := insert(t, halted)
+	query(t, url, `UPDATE writer SET until = clock_timestamp()`) // as if it had not run for so long
+	other := openOn(t.Context(), t, path, url)
+	if _, err := other.Apply(t.Context(), r.ID, permissions.Withdraw{By: "fay", Via: "cli", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err := halted.Apply(t.Context(), r.ID, fayAllows())
+		if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "another daemon took") {
+			t.Errorf("the late one: %v", err)
+		}
+	}
+	if _, err := halted.Read(t.Context(), r.ID); !errors.Is(err, permissions.ErrBroken) {
+		t.Errorf("the late one reads: %v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := halted.Open(t.Context(), newAsk()); !errors.Is(err, permissions.ErrBroken) {
+		t.Errorf("the late one, when the other had stopped: %v", err)
+	}
+	if got := query(t, url, `SELECT state || ' ' || COUNT(*) OVER () FROM requests`); got != "cancelled 1" {
+		t.Errorf("the rows are %q", got)
+	}
+}
+
+// TestACommitWithoutAnAnswerIsNeitherLostNorDoubled, whichever of the two was lost on the way.
+func TestACommitWithoutAnAnswerIsNeitherLostNorDoubled(t *testing.T) {
+	for name, lost := range map[string]pgtest.Loss{"the commit": pgtest.TheCommit, "the answer": pgtest.TheAnswer} {
+		t.Run(name, func(t *testing.T) {
+			url := emptyDatabase(t)
+			way := pgtest.NewProxy(t, url)
+			s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), way.URL)
+			way.Lose(lost)
+			r := insert(t, s)
+			way.Lose(lost)
+			c, err := s.Apply(t.Context(), r.ID, fayAllows())
+			if err != nil || c.After.State != permissions.Approved {
+				t.Errorf("it is %s, %v", c.After.State, err)
+			}
+			got := query(t, url, `SELECT STRING_AGG(type, ' ' ORDER BY seq) FROM audit WHERE request <> ''`)
+			if strings.Count(got, "CREATED") != 1 || strings.Count(got, "SETTLED") != 1 {
+				t.Errorf("the audit has %s", got)
+			}
+			if _, err := s.Verify(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestPostgreSQLIsStartedAgain: what is asked meanwhile waits for it, and what was told is there.
+func TestPostgreSQLIsStartedAgain(t *testing.T) {
+	c, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), c.URL("postgres"))
+	before := insert(t, s)
+	if err := c.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Read(t.Context(), before.ID); err != nil {
+		t.Logf("read meanwhile: %v", err) // it may be in memory
+	}
+	opened := make(chan error)
+	go func() {
+		_, _, err := s.Open(t.Context(), newAsk())
+		opened <- err
+	}()
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+	if got := query(t, c.URL("postgres"), `SELECT COUNT(*) FROM requests`); got != "2" {
+		t.Errorf("%s requests", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTextsComeBackAsTheyWere from PostgreSQL, which refuses some of them as they are.
+func TestTextsComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := string(rapid.SliceOf(rapid.SampledFrom([]byte("a0\x00\x1a\xff\xc3\xa9\xe2"))).Draw(t, "text"))
+		if got := unescapeText(escapeText(text)); got != text || strings.Contains(escapeText(text), "\x00") {
+			t.Errorf("%q came back as %q, by way of %q", text, got, escapeText(text))
+		}
+	})
+	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), emptyDatabase(t))
+	o := newAsk()
+	o.Request.Reason = "a\x00b\x1a\xffc"
+	o.Request.Digest = permissions.ComputeDigest(o.Request)
+	r, _, err := s.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.forget()
+	if got, err := s.Read(t.Context(), r.ID); err != nil || got.Reason != o.Request.Reason {
+		t.Errorf("%q, %v", got.Reason, err)
+	}
+}
+
+// TestASilentServerCountsAsGone, so that a write is tried again on another connection.
+func TestASilentServerCountsAsGone(t *testing.T) {
+	near, far := net.Pipe()
+	defer func() { _ = errors.Join(near.Close(), far.Close()) }()
+	_, err := boundedConn{near, time.Millisecond}.Read(make([]byte, 1))
+	if !isGone(err) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestBothDatabasesHaveTheSameColumns, but for what is only of one.
+func TestBothDatabasesHaveTheSameColumns(t *testing.T) {
+	file := newStore(t)
+	url := emptyDatabase(t)
+	server := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), url)
+	columns := func(from source, text string) map[string]string {
+		found, err := collect(t.Context(), from, "", func(c *[2]string) []any { return []any{&c[0], &c[1]} }, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, c := range found {
+			all[c[0]] = c[1]
+		}
+		maps.DeleteFunc(all, func(name, _ string) bool {
+			return slices.ContainsFunc([]string{"goose", "sqlite", "types.", "writer."}, func(of string) bool { return strings.HasPrefix(name, of) })
+		})
+		return all
+	}
+	onFile := columns(file.writer, `SELECT m.name || '.' || c.name, CASE c.type WHEN 'INTEGER' THEN 'bigint' WHEN 'BLOB' THEN 'bytea' `+
+		`WHEN '' THEN 'text' ELSE lower(c.type) END FROM sqlite_schema AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table'`)
+	onServer := columns(server.writer, `SELECT c.table_name || '.' || c.column_name, c.data_type FROM information_schema.columns AS c `+
+		`JOIN information_schema.tables AS t USING (table_schema, table_name) WHERE t.table_schema = 'public' AND t.table_type = 'BASE TABLE'`)
+	if diff := cmp.Diff(onFile, onServer); diff != "" {
+		t.Errorf("-SQLite +PostgreSQL:\n%s", diff)
+	}
+	gate, err := collect(t.Context(), file.writer, "", value[string], `SELECT name FROM types WHERE number < 24 ORDER BY number`)
+	if diff := cmp.Diff(gate, gateTypes); diff != "" || err != nil {
+		t.Errorf("the types of the index audit_gates (-SQLite +PostgreSQL):\n%s%v", diff, err)
+	}
+	linguistic := query(t, url, `SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = 'public' AND data_type = 'text' `+
+		`AND table_name IN (SELECT tablename FROM pg_tables WHERE tablename NOT LIKE 'goose%') AND COALESCE(collation_name, '') <> 'C'`)
+	if linguistic != "0" {
+		t.Errorf("%s columns are not compared by bytes", linguistic)
+	}
+}
+
+// TestADatabaseThatIsRefused says why, and never the password.
+func TestADatabaseThatIsRefused(t *testing.T) {
+	good := emptyDatabase(t)
+	openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), good)
+	query(t, good, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, TRUE)`)
+	latin := emptyDatabase(t)
+	query(t, latin, `CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+	defer query(t, latin, `DROP DATABASE latin WITH (FORCE)`)
+	port := good[strings.LastIndex(good, ":"):strings.LastIndex(good, "/")]
+	for url, want := range map[string]string{
+		good: "was written by a newer daycared (schema 99, this one knows 1)",
+		latin[:strings.LastIndex(latin, "/")] + "/latin?sslmode=disable":      "its encoding is LATIN1",
+		"postgres://daycared:hush@127.0.0.1" + port + "/none?sslmode=disable": `database "none" does not exist`,
+		"postgres://daycared:hush@127.0.0.1:1/x?sslmode=disable":              "does not answer",
+		"postgres://daycared:hush@127.0.0.1:port/x":                           "database: ",
+		"postgres://daycared:hush@h/x?tcp_user_timeout=5":                     "leave it out of the URL",
+	} {
+		o := options(filepath.Join(t.TempDir(), "daycared.db"))
+		o.Server = url
+		s, err := Open(t.Context(), o)
+		if err == nil {
+			_ = s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(fmt.Sprint(err), "hush") {
+			t.Errorf("%s: %v\nwant %q, without the password", url, err, want)
+		}
+	}
+}

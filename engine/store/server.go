@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// connectServer sets the connections of a store.
+func (s *Store) connectServer(o Options, at *postgres, config *pgx.ConnConfig) {
+	s.server = at
+	at.closing, at.close = context.WithCancel(context.Background())
+	at.held, at.lost = func(string) {}, func(error) {}
+	if o.Held != nil {
+		at.held = o.Held
+	}
+	if o.Lost != nil {
+		at.lost = o.Lost
+	}
+	pool := func(n int) *sql.DB {
+		db := sql.OpenDB(serverConnector{stdlib.GetConnector(*config)})
+		db.SetMaxOpenConns(n)
+		db.SetMaxIdleConns(n)
+		return db
+	}
+	s.writer, s.readers = pool(1), pool(readers)
+}
+
+// Server describes a PostgreSQL database that has a store.
+type Server struct {
+	Name   string // of the database, for people
+	Holder string // where the daemon runs that holds it; empty: none does
+}
+
+// InspectServer looks at the database of o.Server without changing it. Its error is an [Error], or says what is wrong with the address.
+func InspectServer(ctx context.Context, o Options) (found Server, err error) {
+	at, config, err := newServer(o.Server)
+	if err != nil {
+		return found, err
+	}
+	db := sql.OpenDB(serverConnector{stdlib.GetConnector(*config)})
+	defer func() { err = errors.Join(err, db.Close()) }()
+	s := &Store{server: at, writer: db, log: slog.New(slog.DiscardHandler)}
+	found.Name = at.name
+	if err := s.checkServer(ctx); err != nil {
+		return found, s.fault(ctx, err)
+	}
+	err = db.QueryRowContext(ctx, readHolder).Scan(&found.Holder)
+	if sqlState(err) == noTable || errors.Is(err, sql.ErrNoRows) { // no daemon has used it, or none does now
+		return found, nil
+	}
+	return found, s.explain(ctx, err)
+}
+
+// noTable is the code of PostgreSQL for a table that is not there.
+const noTable = "42P01"
+
+const readHolder = `SELECT place FROM writer WHERE until > clock_timestamp()`
+
+// oldestServer is the oldest version of PostgreSQL that the tests run on.
+const oldestServer = 150000
+
+// checkServer refuses a database in which a store cannot be kept safely.
+func (s *Store) checkServer(ctx context.Context) error {
+	conn, err := s.writer.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // only returns it to the pool
+	var number int
+	var pid uint32
+	var version, encoding, fsync string
+	err = conn.QueryRowContext(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), `+
+		`getdatabaseencoding(), current_setting('fsync'), pg_backend_pid()`).Scan(&number, &version, &encoding, &fsync, &pid)
+	if err != nil {
+		return err
+	}
+	own := uint32(0)
+	err = conn.Raw(func(c any) error {
+		own = c.(serverConn).Conn.Conn().PgConn().PID() //nolint:errcheck,forcetypeassert // our driver's
+		return nil
+	})
+	refuse := func(why, advice string) error {
+		return &Error{What: "the " + s.server.name + " cannot keep daycared's store: " + why, Advice: advice}
+	}
+	switch {
+	case err != nil:
+		return err
+	case number < oldestServer:
+		return refuse("it is PostgreSQL "+version, "use PostgreSQL 15 or newer")
+	case encoding != "UTF8":
+		return refuse("its encoding is "+encoding, "create it with: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0")
+	case own != pid:
+		return refuse("it is reached through a pooler that gives each transaction another connection",
+			"connect to PostgreSQL itself, or to a pooler in session mode")
+	case fsync != "on":
+		s.log.Warn("PostgreSQL runs with fsync off: a power cut can lose decisions and damage the database", "database", s.server.name)
+	}
+	return nil
+}
+
+//go:embed postgres/*.sql
+var serverMigrations embed.FS
+
+// migrateServer brings the schema to the newest. Several daemons may do so at once.
+func (s *Store) migrateServer(ctx context.Context) error {
+	steps, err := fs.Sub(serverMigrations, "postgres")
+	if err != nil {
+		return err
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, s.writer, steps, goose.WithDisableGlobalRegistry(true),
+		goose.WithLogger(goose.NopLogger()), goose.WithSessionLocker(locker))
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	has, known, err := provider.GetVersions(ctx)
+	switch {
+	case err != nil:
+		return s.fault(ctx, err)
+	case has > known:
+		return fmt.Errorf("the %s was written by a newer daycared (schema %d, this one knows %d); start that one again",
+			s.server.name, has, known)
+	case has == known:
+		return nil
+	}
+	if _, err = provider.Up(ctx); err != nil {
+		return s.fault(ctx, err)
+	}
+	s.log.Info("store migrated", "database", s.server.name, "from", has, "schema", known)
+	return nil
+}
