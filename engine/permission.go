@@ -78,7 +78,7 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 		}
 		rule = p.Rule
 	}
-	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, r, rule))
+	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, rule))
 	if err != nil {
 		return c.Before, e.refused(ctx, r, d, person.Name, shared.Broken(permissions.RefusedIn(person.Location, err)))
 	}
@@ -385,9 +385,9 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	return shared.Broken(err)
 }
 
-// event returns the transition of a decision, which may allow r. It includes the use of an approval by the waiting call: one commit instead
+// event returns the transition of a decision. It includes the use of an approval by the waiting call: one commit instead
 // of two.
-func (e *Engine) event(d connectors.Decision, by string, r permissions.Request, rule permissions.GrantedRule) permissions.Transition {
+func (e *Engine) event(d connectors.Decision, by string, rule permissions.GrantedRule) permissions.Transition {
 	if d.Default {
 		return permissions.Default{By: by, Via: d.From.Via, At: e.clock.Stamp()}
 	}

@@ -73,7 +73,9 @@ func TestOutcomes(t *testing.T) {
 			Outcome{"Tool approval was given and taken back before it was used.", true, 5}},
 		{"tool forbidden since", toolRequest(), []Transition{Forbid{Rule: `rule 3, "no"`, At: soon}},
 			Outcome{`Tool write_file is forbidden here: rule 3, "no".`, true, 1}},
-		{"step forbidden since, after a denial", pair, []Transition{Cast{Vote: Vote{By: "fay", Call: 2, Answer: Deny, At: soon}}, Forbid{Rule: "rule 3", At: soon}},
+		{"step forbidden since, after a denial", pair, []Transition{
+			Cast{Vote: Vote{By: "fay", Call: 2, Answer: Deny, At: soon}}, Forbid{Rule: "rule 3", At: soon},
+		},
 			Outcome{"Tool write_file, fetch_url is forbidden here: rule 3.", true, 1}},
 		{"tool, nobody reachable", toolRequest(), []Transition{blocked},
 			Outcome{"Tool approval could not be delivered: fay has blocked the bot.", true, 6}},

@@ -56,7 +56,8 @@ func Step(r Request, e Transition) (Change, error) {
 
 func step(r Request, e Transition) (Change, error) {
 	switch e.(type) {
-	case Cast, Default, Reply, Withdraw, Expire, Forbid, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Give, Lapse, Leave, Return:
+	case Cast, Default, Reply, Withdraw, Expire, Forbid, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Give, Lapse, Leave,
+		Return:
 	default:
 		return Change{}, ErrEvent
 	}

@@ -81,7 +81,8 @@ func broke(err error) bool {
 func IsFull(err error) bool {
 	var failed sqlite3.Error
 	errors.As(err, &failed)
-	return failed.Code == sqlite3.ErrFull || sqlState(err) == diskFull || failed.SystemErrno == syscall.ENOSPC || failed.SystemErrno == syscall.EDQUOT ||
+	return failed.Code == sqlite3.ErrFull || sqlState(err) == diskFull ||
+		failed.SystemErrno == syscall.ENOSPC || failed.SystemErrno == syscall.EDQUOT ||
 		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 

@@ -62,7 +62,8 @@ var oldColumns = append(slices.Concat(oldAudit, oldVotes),
 
 // oldAudit reverts the migration of short entries.
 var oldAudit = []string{
-	"CREATE TABLE old AS SELECT chain, seq, at, type, request, actor, via, detail, prev, hash, mac FROM audit", "DROP VIEW audit", "DROP TABLE entries", "DROP TABLE pruned", "DROP TABLE chains",
+	"CREATE TABLE old AS SELECT chain, seq, at, type, request, actor, via, detail, prev, hash, mac FROM audit",
+	"DROP VIEW audit", "DROP TABLE entries", "DROP TABLE pruned", "DROP TABLE chains",
 	"DROP TABLE types",
 	"CREATE TABLE audit" + between(migration("00001_requests.sql"), "CREATE TABLE audit", ";"),
 	"ALTER TABLE audit ADD COLUMN mac BLOB NOT NULL DEFAULT x''",

@@ -115,7 +115,8 @@ func TestWhomARequestAsksMayBeUnreadable(t *testing.T) {
 func TestVerifyReadsEveryRequest(t *testing.T) {
 	for _, number := range []string{"-5", "0", "-9223372036854775808", "9223372036854775807"} {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
-		meddle(t, o.Store, "PRAGMA foreign_keys = off; UPDATE requests SET number = "+number+", state = 'approved', answer = 'allow_once' WHERE state = 'denied'")
+		meddle(t, o.Store, "PRAGMA foreign_keys = off; UPDATE requests SET number = "+number+
+			", state = 'approved', answer = 'allow_once' WHERE state = 'denied'")
 		if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "request number ") {
 			t.Errorf("%s: verify says %v", number, err)
 		}
@@ -245,7 +246,8 @@ func TestAGrantThatCannotBeReadIsTakenBackWithItsApproval(t *testing.T) {
 func TestScatteredNumbersTakeNoPageEach(t *testing.T) {
 	c := newComparison()
 	for seq := range int64(5000) {
-		e := permissions.Entry{Seq: seq, Record: permissions.Record{Type: permissions.RequestSettled, Request: permissions.ID(strconv.Itoa(int(seq)))}}
+		r := permissions.Record{Type: permissions.RequestSettled, Request: permissions.ID(strconv.Itoa(int(seq)))}
+		e := permissions.Entry{Seq: seq, Record: r}
 		if err := c.addEntry(&e, 1+seq<<20); err != nil {
 			t.Fatal(err)
 		}

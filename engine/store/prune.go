@@ -169,7 +169,8 @@ const (
 )
 
 const (
-	keepPrev    = `UPDATE entries SET prev = (SELECT hash FROM entries WHERE key = ` + lowestKey + ` | $2) WHERE key = ` + lowestKey + ` | $2 + 1`
+	keepPrev = `UPDATE entries SET prev = (SELECT hash FROM entries WHERE key = ` + lowestKey + ` | $2) ` +
+		`WHERE key = ` + lowestKey + ` | $2 + 1`
 	deleteAudit = `DELETE FROM entries WHERE key BETWEEN ` + lowestKey + ` AND ` + lowestKey + ` | $2`
 
 	keepPruned = `INSERT INTO pruned (number, id, digest, seq) SELECT number, id, digest, $1 FROM requests ` +

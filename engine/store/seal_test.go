@@ -148,7 +148,8 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 		"A5/the number of a request": {`UPDATE requests SET number = number + 100 WHERE state = 'pending'`, "", waiting},
 		"D4/a vote":                  {`UPDATE request_votes SET answer = 'deny'`, "", approved},
 		"D4/a vote more": {
-			`INSERT INTO request_votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '', account, rule FROM request_votes`, "", approved,
+			`INSERT INTO request_votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '', account, rule FROM request_votes`,
+			"", approved,
 		},
 		"A2/the account of a vote": {`UPDATE request_votes SET account = 'uid:1'`, "", approved},
 		"D4/a vote less":           {`DELETE FROM request_votes`, "", approved},

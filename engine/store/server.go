@@ -103,7 +103,7 @@ func (s *Store) checkServer(ctx context.Context) error {
 		return refuse("it is reached through a pooler that gives each transaction another connection",
 			"connect to PostgreSQL itself, or to a pooler in session mode")
 	case fsync != "on":
-		s.log.Warn("PostgreSQL runs with fsync off: a power cut can lose decisions and damage the database", "database", s.server.name)
+		s.log.Warn("fsync is off in PostgreSQL: a power cut can lose decisions and damage the database", "database", s.server.name)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ const retryFor = 30 * time.Second
 func (s *Store) writeAgain(ctx context.Context, group []*writeJob, err error) error {
 	wait := 20 * time.Millisecond
 	for until := time.Now().Add(retryFor); isGone(err) && time.Now().Before(until); wait = min(2*wait, time.Second) {
-		s.log.Warn("PostgreSQL does not answer, retrying", "database", s.server.name, "err", err)
+		s.log.Warn("no answer from PostgreSQL, retrying", "database", s.server.name, "err", err)
 		select {
 		case <-s.server.closing.Done():
 			return err

@@ -136,7 +136,7 @@ func Start(settings ...string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.port = l.Addr().(*net.TCPAddr).Port //nolint:errcheck,forcetypeassert // it listens on TCP
+	c.port = l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it listens on TCP
 	if err := l.Close(); err != nil {
 		return nil, err
 	}

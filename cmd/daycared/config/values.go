@@ -443,7 +443,8 @@ func parseDatabase(s string) (any, error) {
 	case s == "":
 		return s, nil
 	case err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql":
-		return nil, fmt.Errorf("%s is not an address of PostgreSQL; write it as in %s, or leave it empty for SQLite in data_dir", quote(s), example)
+		return nil, fmt.Errorf("%s is not an address of PostgreSQL; write it as in %s, or leave it empty for SQLite in data_dir",
+			quote(s), example)
 	case u.Query().Has("password"), has(u.User.Password()):
 		return nil, errors.New("a password does not belong here; write it to the password file of libpq, ~/.pgpass or the one that " +
 			"?passfile=/etc/daycared/pgpass names, or let PostgreSQL know the account by a certificate")
