@@ -302,7 +302,8 @@ const (
 
 	// missingUse finds a request whose use of an open grant is missing.
 	missingUse = `SELECT requests.id, 'USE', 0 FROM requests ` +
-		`CROSS JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held JOIN grants ON grants.id = held.value WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' ` +
+		`CROSS JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held ` +
+		`JOIN grants ON grants.id = held.value WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' ` +
 		`AND (decided_via = 'grant' OR used_at > 0) ` +
 		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number) LIMIT 1`
 
