@@ -155,7 +155,7 @@ func TestARestartAfterARequestWasChanged(t *testing.T) {
 			return storetest.Change(t.Context(), path, `UPDATE requests SET mac = ''`)
 		},
 		"A7/put back with its session": func(path, kept string) error {
-			return storetest.PutBack(t.Context(), path, kept, "sessions", "requests", "votes")
+			return storetest.PutBack(t.Context(), path, kept, "sessions", "requests", "request_votes")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

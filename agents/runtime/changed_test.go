@@ -280,7 +280,7 @@ func TestASessionWhoseRequestSomebodyChangedEnds(t *testing.T) {
 			s.answer(r, permissions.Deny)
 			s.card(2)
 			s.stop()
-			s.putBack(kept, "sessions", "requests", "votes")
+			s.putBack(kept, "sessions", "requests", "request_votes")
 			s.open()
 		},
 	} {

@@ -140,7 +140,7 @@ func TestForbiddenToolsAreNotOfferedToModels(t *testing.T) {
 	}
 }
 
-// TestWhatIsForbiddenMeanwhile: policy is evaluated again before a call runs.
+// TestWhatIsForbiddenMeanwhile is denied at the reload, or before it runs if nobody was asked.
 func TestWhatIsForbiddenMeanwhile(t *testing.T) {
 	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
@@ -149,13 +149,12 @@ func TestWhatIsForbiddenMeanwhile(t *testing.T) {
 		return says("told: " + newest(p))
 	}))
 	s.write("go")
-	r := s.card(1)
+	s.card(1)
 	stricter := settings()
 	stricter.Policy.Forbidden = []string{"write_file", "look"}
 	stricter.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 	s.Configure(stricter)
-	s.answer(r, once)
-	s.waitMessage("told: Tool write_file is forbidden here.\nTool look is forbidden here.")
+	s.waitMessage("told: Tool write_file is forbidden here: tools.forbidden.\nTool look is forbidden here.")
 	if s.file("a")+s.file("b") != "" {
 		t.Errorf("it wrote %q and %q", s.file("a"), s.file("b"))
 	}
