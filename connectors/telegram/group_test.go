@@ -366,6 +366,7 @@ func TestACardOfAGroupThatTheBotIsBackIn(t *testing.T) {
 			o.KicksBot(s.phones["kim"])
 			o.AddsBot(s.phones["kim"])
 			s.card("sam", "back")
+			s.card("fay", "back") // else there is nothing of hers to change
 			s.taps(who, s.card(who, "back"), "⛔ Deny", "⛔")
 			s.get(call, permissions.Denied)
 			s.becomes("fay@ops", m.ID, "⛔ Denied by fay")
