@@ -118,7 +118,7 @@ var words = map[string]word{
 }
 
 // ended maps a settled request's sentence to its end.
-var ended = regexp.MustCompile(`^Too late: (?:already )?([a-z]+)(?: by ([a-z]+))? at `)
+var ended = regexp.MustCompile(`^Too late: (?:already )?([a-z]+)(?: by ([a-z]+))?(, and taken back)? at `)
 
 // understand parses a reply. What no daemon should say becomes a word that the model lacks.
 func understand(status int, text []byte) (reply, shown) {
@@ -145,11 +145,15 @@ func understand(status int, text []byte) (reply, shown) {
 		return said, seen
 	}
 	end := ended.FindStringSubmatch(p.Detail)
+	if end == nil {
+		return reply{word: word("the sentence " + p.Detail), row: said.row}, seen
+	}
+	is := row{state: end[1], by: end[2], void: end[3] != ""}
 	switch {
-	case end == nil, p.Request != nil && (end[1] != said.row.state || end[2] != "" && end[2] != said.row.by):
-		said.word = word("the sentence " + p.Detail)
 	case p.Request == nil:
-		said.row, said.brief = row{state: end[1], by: end[2]}, true
+		said.row, said.brief = is, true
+	case is.state != said.row.state, is.by != "" && is.by != said.row.by, is.void != said.row.void:
+		said.word = word("the sentence " + p.Detail)
 	}
 	return said, seen
 }

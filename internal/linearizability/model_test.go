@@ -212,7 +212,7 @@ func (r request) asked(d deed) []result {
 // cancelled is the result of a cancel; who is empty for the asker.
 func (r request) cancelled(d deed) (can []result) {
 	if r.state != pending {
-		brief := row{state: r.state} // the sentence says no more
+		brief := row{state: r.state, void: r.void} // the sentence says no more
 		if r.state == approved || r.state == denied {
 			brief.by = r.by
 		}
