@@ -50,12 +50,16 @@ func TestOnePeerDoesNotTakeEveryTurn(t *testing.T) {
 // Of many calls, a few at a time are decoded and begun, however many wait for people; a call whose caller is gone is not decoded.
 func TestAFewCallsAreBegunAtATime(t *testing.T) {
 	d := New("test", nil, wiretest.Quiet)
-	read, proceed, answer := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	read, answer := make(chan struct{}), make(chan struct{})
+	names := []string{"one", "two"}
+	proceed := map[string]chan struct{}{"one": make(chan struct{}), "two": make(chan struct{})}
 	RegisterDeferred(d, huma.Operation{OperationID: "x", Method: http.MethodGet, Path: "/x"},
-		func(context.Context, *struct{}) (Deferred[string], error) {
+		func(ctx context.Context, _ *struct{}) (Deferred[string], error) {
 			read <- struct{}{}
+			by, _ := ctx.Value(peerKey{}).(peer)
+			may := proceed[by.name]
 			return func(begun func()) func() (string, error) {
-				<-proceed
+				<-may
 				begun()
 				<-answer
 				return func() (string, error) { return "told", nil }
@@ -71,7 +75,7 @@ func TestAFewCallsAreBegunAtATime(t *testing.T) {
 	of := func(name string) context.Context { return context.WithValue(t.Context(), peerKey{}, peer{name: name}) }
 	for n := range 2 * maxBeginning {
 		calls.Go(func() {
-			if code := call(of([]string{"one", "two"}[n%2])); code != http.StatusOK {
+			if code := call(of(names[n%2])); code != http.StatusOK {
 				t.Errorf("answered with %d", code)
 			}
 		})
@@ -89,11 +93,13 @@ func TestAFewCallsAreBegunAtATime(t *testing.T) {
 		t.Error("one more was read before any had begun")
 	default:
 	}
-	for range maxBeginning {
-		proceed <- struct{}{}
-		<-read // while all that have begun wait
+	for n := range maxBeginning {
+		proceed[names[n%2]] <- struct{}{}
+		<-read // one of the same peer, while all that have begun wait
 	}
-	close(proceed)
+	for _, may := range proceed {
+		close(may)
+	}
 	close(answer)
 	calls.Wait()
 }
