@@ -24,7 +24,6 @@ import (
 // Its table writer has one row, which each write transaction changes first. So one transaction writes at a time, as with SQLite, and
 // only the holder's: a daemon that takes over writes its own name there, and the former holder changes no row any more.
 type postgres struct {
-	url    string
 	name   string // of the database, for people, without a password
 	holder string // this opening
 	place  string // where it runs
@@ -51,14 +50,14 @@ const (
 	idleWait   = 4 * time.Second
 )
 
-// newServer reads a URL of PostgreSQL. The password may be in it, or in the file and the variables of libpq.
+// newServer reads a URL of PostgreSQL. The password is in the file or the variables of libpq.
 func newServer(url string) (*postgres, *pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil { // it leaves the password out
 		return nil, nil, fmt.Errorf("database: %w", err)
 	}
 	if config.RuntimeParams["tcp_user_timeout"] != "" {
-		return nil, nil, errors.New("database: tcp_user_timeout is set by daycared; leave it out of the URL")
+		return nil, nil, errors.New("database: tcp_user_timeout would be a setting of the server here; leave it out of the URL")
 	}
 	at := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	switch local := strings.HasPrefix(config.Host, "/"); {
@@ -84,7 +83,7 @@ func newServer(url string) (*postgres, *pgx.ConnConfig, error) {
 		host = "?"
 	}
 	s := &postgres{
-		url: url, name: fmt.Sprintf("PostgreSQL database %s at %s", config.Database, at), holder: string(permissions.NewID(time.Now())),
+		name: fmt.Sprintf("PostgreSQL database %s at %s", config.Database, at), holder: string(permissions.NewID(time.Now())),
 		place: fmt.Sprintf("%s, pid %d", host, os.Getpid()),
 	}
 	return s, config, nil

@@ -1,5 +1,5 @@
-// Package store keeps everything durable in one SQLite file: requests, votes, copies, grants, the audit, the outbox, and the
-// sessions of our own agents (commit.go, sessions.go). It is the only package with SQL.
+// Package store keeps everything durable in one SQLite file, or in a PostgreSQL database: requests, votes, copies, grants, the audit, the
+// outbox, and the sessions of our own agents (commit.go, sessions.go). It is the only package with SQL.
 //
 // One connection writes and a few read. Every write is one immediate transaction (write.go) with the whole change: the row, the vote,
 // the grants and the audit records, so that nothing happens unaudited. Concurrent writes share a transaction and its sync
@@ -9,6 +9,9 @@
 // Each statement stands beside the method that runs it and is valid for PostgreSQL as well: parameters are $1, $2 and so on in the
 // order of their first appearance (SQLite binds by that order), times are integers, lists are JSON text. A limit is "0 + $1",
 // because SQLite prepares a statement again whenever a bare one is bound.
+//
+// What follows about files is SQLite's. In PostgreSQL (postgres.go), the daemon that holds the database writes, one transaction at a time
+// as well; the few texts that differ are in dialect.go, and another daemon takes the place of one that stops.
 //
 // When SQLite fails, the error is an [*Error], which matches [permissions.ErrBroken] and says what to do. A damaged file is not
 // written again until the daemon restarts. A file that is no longer at its path, or whose log is not, is neither read nor written.
@@ -77,7 +80,7 @@ func (o Options) tell(what string, done, all int64) {
 	}
 }
 
-// Store keeps everything in one SQLite file. It is safe for concurrent use. A context bounds a write's wait for its
+// Store keeps everything in one SQLite file or PostgreSQL database. It is safe for concurrent use. A context bounds a write's wait for its
 // turn; a write that has begun is finished.
 type Store struct {
 	path      string
