@@ -111,7 +111,7 @@ func TestATokenInTheClearDoesNotLeaveThisMachine(t *testing.T) {
 }
 
 // A call goes only to this account, root, and accounts that are known to be the daemon's, whether or not it has a key or token:
-// whoever else serves the socket could answer with an approval.
+// another process that serves the socket could answer with an approval.
 func TestAnUnknownAccountIsNotCalled(t *testing.T) {
 	folder, err := os.MkdirTemp("", "dc")
 	if err != nil {

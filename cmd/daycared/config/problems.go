@@ -162,7 +162,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// suggest says what was probably meant by an unknown word: the nearest of known and more, or all known ones if none is near.
+// suggest says what was probably meant by an unknown word: the nearest known one, or all if none is near.
 func suggest(word string, known []string) string {
 	word = strings.ToLower(word)
 	distance := func(k string) int {
