@@ -79,6 +79,7 @@ type Connector struct {
 	rooms   groupChecks
 	firsts  *lru.Cache[first, time.Time] // when the first steps of two were taken
 	boards  *lru.Cache[ref, *boards]     // whose buttons change
+	steps   *lru.Cache[ref, press]       // what was pressed last on cards that do not have their first buttons
 	olds    *lru.Cache[old, ref]         // cards that are about to be sent again
 	grown   *lru.Cache[ref, time.Time]   // when lists took more requests
 	thumbs  *lru.Cache[int64, bool]      // chats from which a reaction was received
@@ -103,8 +104,8 @@ func New(o Options, in connectors.Services) *Connector {
 		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](maxEnds), dates: connectors.NewLRU[string, time.Time](maxEnds),
 		rooms:  groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
 		firsts: connectors.NewLRU[first, time.Time](maxFirsts), olds: connectors.NewLRU[old, ref](maxOlds),
-		boards: connectors.NewLRU[ref, *boards](maxFirsts),
-		grown:  connectors.NewLRU[ref, time.Time](maxEnds), thumbs: connectors.NewLRU[int64, bool](maxEnds),
+		boards: connectors.NewLRU[ref, *boards](maxFirsts), steps: connectors.NewLRU[ref, press](maxFirsts),
+		grown: connectors.NewLRU[ref, time.Time](maxEnds), thumbs: connectors.NewLRU[int64, bool](maxEnds),
 	}
 	c.bot = botOf(o.Token)
 	return c
@@ -325,7 +326,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		})
 		return connectors.ErrResend
 	}
-	err = c.put(ctx, r, c.face(name, p))
+	err = c.redrawAt(ctx, r, p)
 	switch {
 	case err == nil, notModified(err):
 		return nil
@@ -344,12 +345,21 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	return c.failed(at, p.To, err)
 }
 
-// face is the text of one message about p: the card, or a pointer to the newer card.
-func (c *Connector) face(name string, p connectors.Prompt) outgoing {
-	if p.Ref != "" && p.Ref != name && p.Request.State == permissions.Pending {
-		return renderWithLead(p, shownAgain(p.Code, p.To.Language))
+// redrawAt edits one message about p to the card, with the buttons of the step that it is at, or to a pointer to the newer card.
+func (c *Connector) redrawAt(ctx context.Context, at ref, p connectors.Prompt) error {
+	for {
+		out, step := edit(p, c.now()), press{}
+		if p.Ref != "" && p.Ref != at.String() && p.Request.State == permissions.Pending {
+			out = renderWithLead(p, shownAgain(p.Code, p.To.Language))
+		} else {
+			step, _ = c.steps.Peek(at)
+			out.Keyboard = keysAt(p, out, step)
+		}
+		err := c.put(ctx, at, out)
+		if now, _ := c.steps.Peek(at); err != nil && !notModified(err) || len(out.Keyboard.Rows) == 0 || now == step {
+			return err
+		}
 	}
-	return edit(p, c.now())
 }
 
 // How much is remembered: of cards, documents, first steps, and cards to be sent again.

@@ -375,14 +375,32 @@ func keysUnread(p connectors.Prompt) keyboard {
 	return k
 }
 
+// keysAt returns the buttons of a card that out shows with its first ones, at the step that a press led to.
+func keysAt(p connectors.Prompt, out outgoing, step press) keyboard {
+	is := func(each string) bool { // out has such a button
+		return step.Step == each && slices.ContainsFunc(slices.Concat(out.Keyboard.Rows...), func(b key) bool { return b.Data == step.data() })
+	}
+	switch {
+	case len(out.Keyboard.Rows) == 0, step.Button != p.Button, out.TooBig:
+		return out.Keyboard
+	case step.Answer != "":
+		return keysAgain(p, step)
+	case is(stepMore):
+		return keysMore(p)
+	case is(stepRead):
+		return keys(p)
+	}
+	return out.Keyboard
+}
+
 // keysAgain returns the buttons of the second step, after the first confirmation of high risk. The second is on the right,
 // where the first step has no button that allows, so that a double tap is not both. If nothing has to be confirmed, it
 // returns the buttons of the first step.
 func keysAgain(p connectors.Prompt, first press) keyboard {
 	r := p.Request
 	_, allows := first.Answer.Scope()
-	offered := r.Offers(first.Answer) && (first.Call == 0 ||
-		slices.ContainsFunc(openCalls(r), func(c permissions.Call) bool { return c.N == first.Call }))
+	free := boardOf(p).free
+	offered := r.Offers(first.Answer) && (first.Call == 0 && len(free) > 0 || slices.Contains(free, first.Call))
 	if r.State != permissions.Pending || !isButton(p.Button) || !r.HighRisk && first.Rule == "" || !allows || !offered {
 		return keys(p)
 	}

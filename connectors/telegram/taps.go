@@ -307,6 +307,11 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	case err == nil:
 		d.toast(ctx, tap, toastDone(r, in), false)
 		d.conclude(ctx, decision)
+		if at := chatOf(tap); d.steps.Remove(at) && r.State == permissions.Pending {
+			if prompt, err := d.in.Preview(ctx, decision); err == nil {
+				d.goTo(ctx, at, decision, prompt, press{})
+			}
+		}
 	case refusal != nil && refusal.Proposal != nil: // the rule changed, it came too soon, or they pressed the second step of another person
 		return d.propose(ctx, tap, p, decision, *refusal.Proposal)
 	case refusal != nil && refusal.Code == permissions.CodeReally: // it came too soon, or they pressed the second step of another person
@@ -557,23 +562,16 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 		}
 		d.begins(at, d.taker(tap.From.ID), p, d.now())
 		d.toast(ctx, tap, in.Text(toastReally), true)
-		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
-	case stepMore:
+		d.goTo(ctx, at, decision, prompt, p)
+	case stepMore, stepRead:
 		d.toast(ctx, tap, "", false)
-		k := edit(prompt, d.now()).Keyboard // of a card that allows nothing here, it has no such button
-		if slices.ContainsFunc(slices.Concat(k.Rows...), func(b key) bool { return b.Data == p.data() }) {
-			k = keysMore(prompt)
-		}
-		d.keyboard(ctx, at, decision, prompt, k)
+		d.goTo(ctx, at, decision, prompt, p)
 	case stepBack:
 		d.goesBack(at, tap.From.ID)
 		d.toast(ctx, tap, "", false)
-		d.keyboard(ctx, at, decision, prompt, edit(prompt, d.now()).Keyboard)
+		d.goTo(ctx, at, decision, prompt, press{})
 	case stepStop:
 		return d.stopAgent(ctx, tap, decision, prompt.Code)
-	case stepRead:
-		d.toast(ctx, tap, "", false)
-		d.keyboard(ctx, at, decision, prompt, keys(prompt))
 	case stepReason:
 		d.toast(ctx, tap, in.Text(toastReason), false)
 		d.ask(ctx, at, whyNot, prompt.Code, decision.From, tap.From)
@@ -621,7 +619,7 @@ func (d *handler) propose(
 		if err := d.reply(sending, at, text); err != nil {
 			return err
 		}
-		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
+		d.goTo(ctx, at, decision, prompt, p)
 		return nil
 	})
 	return nil
@@ -687,18 +685,18 @@ func (d *handler) redraw(ctx context.Context, decision connectors.Decision, why 
 		if p.Request.ID == "" {
 			return nil
 		}
-		return d.put(ctx, at, d.face(decision.Ref, p))
+		return d.redrawAt(ctx, at, p)
 	})
 }
 
-// keyboard replaces a card's buttons, and redraws a card whose request changed meanwhile: its edit may have come first.
-func (d *handler) keyboard(
-	ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, k keyboard,
-) {
-	d.board(ctx, at, k, func(context.Context) error {
+// goTo shows the buttons of the step that a press leads to, none: the first ones. It redraws a card whose request changed meanwhile:
+// its edit may have come first.
+func (d *handler) goTo(ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, step press) {
+	d.steps.Add(at, step)
+	d.board(ctx, at, keysAt(was, edit(was, d.now()), step), func(context.Context) error {
 		is, _ := d.in.Preview(ctx, decision) // it returns settled requests, too
 		if is.Request.ID == was.Request.ID && is.Request.Revision != was.Request.Revision {
-			d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(is, d.now())) })
+			d.inBackground(ctx, func(ctx context.Context) error { return d.redrawAt(ctx, at, is) })
 		}
 		return nil
 	})

@@ -102,6 +102,10 @@ func TestHighRiskIsTappedTwice(t *testing.T) {
 		if row := asked.Keyboard[0]; len(row) != 2 || !strings.Contains(row[0].Text, "Back") {
 			t.Fatalf("the second step has %v", row)
 		}
+		s.edits()
+		if m := s.card("fay", "⚠ High risk: "); fmt.Sprint(m.Keyboard) != fmt.Sprint(asked.Keyboard) {
+			t.Errorf("after an edit, the second step has %v", m.Keyboard)
+		}
 		s.waits(call)
 		s.taps("fay", asked, "Back", "")
 		back := s.sees("fay", "⚠ High risk: ", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) > 1 })
@@ -509,13 +513,22 @@ func TestWhatIsTooBigCannotBeAllowed(t *testing.T) {
 	})
 }
 
+// edits has the pending cards edited, as when who waits changes.
+func (s *env) edits() {
+	s.t.Helper()
+	if _, err := s.Refresh(s.t.Context(), Name); err != nil {
+		s.t.Fatal(err)
+	}
+	s.until("the cards are up to date", s.upToDate)
+}
+
 // TestMoreShowsWhatAllowsMoreAndTheWayBack: the wider scopes are one press away, and the first buttons come back.
 func TestMoreShowsWhatAllowsMoreAndTheWayBack(t *testing.T) {
 	s := newEnv(t)
 	call := s.ask(toolCall("write_file", `{"path":"a"}`))
 	m := s.card("fay", "")
 	first := fmt.Sprint(m.Keyboard)
-	s.until("the card is noted", s.upToDate) // or its edit brings the first buttons back
+	s.until("the card is noted", s.upToDate)
 	s.taps("fay", m, "⋯ More", "")
 	m = s.sees("fay", "", func(now telegramtest.Message) bool { return now.ID == m.ID && fmt.Sprint(now.Keyboard) != first })
 	var got []string
@@ -527,6 +540,10 @@ func TestMoreShowsWhatAllowsMoreAndTheWayBack(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
+	}
+	s.edits()
+	if now := s.card("fay", ""); fmt.Sprint(now.Keyboard) != fmt.Sprint(m.Keyboard) {
+		t.Errorf("after an edit it has %v", now.Keyboard)
 	}
 	s.toast(s.phones["eve"].TapsData(m.ID, data(t, m, "stop this agent")), "not yours to decide")
 	s.waits(call)
