@@ -124,7 +124,7 @@ func ownFiles(s *directory.Settings, r permissions.Request) (around bool, err er
 			continue
 		}
 		if _, found := own.Find(s.Own, t.Path()); found {
-			return false, permissions.OwnFiles(t.String() + " covers")
+			return false, permissions.OwnFiles(t.String())
 		}
 	}
 	// Gemini CLI adds to the input of our own tools how their server was started, which names our socket.
@@ -138,7 +138,7 @@ func ownFiles(s *directory.Settings, r permissions.Request) (around bool, err er
 		input, condensed := r.Whole(c)
 		reaches, may := own.Input(s.Own, r.Cwd, input)
 		if reaches || meets && c.AffectedPath != "" {
-			return false, permissions.OwnFiles("Tool " + c.Tool + " reaches")
+			return false, permissions.ReachesOwn(c.Tool)
 		}
 		around = around || meets || may || condensed || strings.HasPrefix(string(c.Input), `{"input_bytes":`)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -44,7 +43,7 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 		return r, e.refused(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
 	}
 	if d.Answer != permissions.Other && utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
-		return r, permissions.Invalid(fmt.Errorf("a reason has at most %d characters", permissions.MaxReason))
+		return r, permissions.Wrong("a reason has at most %d characters", permissions.MaxReason)
 	}
 	s := e.Settings().Shown(r, d.From.Via)
 	if d.Shown != (permissions.Digest{}) && d.Shown != s.Shown() {

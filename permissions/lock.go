@@ -85,7 +85,7 @@ func LockedOut(person string) *Refusal {
 
 // AgentStoppedBy refuses what an agent asks that a person stopped, and the use of what it was allowed.
 func AgentStoppedBy(l Lock) *Refusal {
-	return refuse(CodeStopped, ExitOther, "%s was stopped by %s; nothing is asked until resume.", l.AgentName(), l.By)
+	return tell(CodeStopped, ExitOther, "%s was stopped by %s; nothing is asked until resume.", l.AgentName(), l.By)
 }
 
 // Muted refuses what an agent asks after too much of it was denied or ignored.

@@ -108,9 +108,12 @@ func tell(code Code, exit int, p i18n.Phrase, args ...any) *Refusal {
 // Invalid refuses an invalid request.
 func Invalid(err error) *Refusal { return refuse(CodeInvalid, ExitUsage, "%s", err) }
 
+// Wrong refuses what a person wrote, and says what is wrong with it.
+func Wrong(p i18n.Phrase, args ...any) *Refusal { return tell(CodeInvalid, ExitUsage, p, args...) }
+
 // Forbidden refuses a tool that policy never allows.
 func Forbidden(tool string) *Refusal {
-	return refuse(CodeForbidden, ExitOther, "Tool %s is forbidden here.", tool)
+	return tell(CodeForbidden, ExitOther, "Tool %s is forbidden here.", tool)
 }
 
 // ForbiddenBy refuses a call that a rule denies, or a tool that policy never allows.
@@ -118,7 +121,7 @@ func ForbiddenBy(v Verdict) *Refusal {
 	if v.Ruling.Effect != RuleDenies {
 		return Forbidden(v.Forbidden)
 	}
-	return refuse(CodeForbidden, ExitOther, "This call of %s is forbidden here: %s.", v.Forbidden, v.Ruling.Name())
+	return tell(CodeForbidden, ExitOther, "This call of %s is forbidden here: %s.", v.Forbidden, v.Ruling.Name())
 }
 
 // NotHeld refuses a caller that uses a permission it does not hold, or no longer.
@@ -126,9 +129,14 @@ func NotHeld(t Tag) *Refusal {
 	return refuse(CodeForbidden, ExitOther, "You do not hold %s: ask for it, for a time or for your session.", t)
 }
 
-// OwnFiles refuses access to the daemon's own files: "@write:/var/lib/daycared covers", "Tool read_file reaches".
-func OwnFiles(what string) *Refusal {
-	return refuse(CodeOwnFiles, ExitOther, "%s daycared's own files and cannot be granted.", what)
+// OwnFiles refuses a tag that covers the daemon's own files.
+func OwnFiles(tag string) *Refusal {
+	return tell(CodeOwnFiles, ExitOther, "%s covers daycared's own files and cannot be granted.", tag)
+}
+
+// ReachesOwn refuses a call of a tool that reaches the daemon's own files.
+func ReachesOwn(tool string) *Refusal {
+	return tell(CodeOwnFiles, ExitOther, "Tool %s reaches daycared's own files and cannot be granted.", tool)
 }
 
 // KeyTaken refuses different content under a key in use.

@@ -19,7 +19,7 @@ func TestRefusals(t *testing.T) {
 		text string
 	}{
 		{Forbidden("delete_repository"), CodeForbidden, ExitOther, "Tool delete_repository is forbidden here."},
-		{OwnFiles("@write:/var/lib/daycared covers"), CodeOwnFiles, ExitOther,
+		{OwnFiles("@write:/var/lib/daycared"), CodeOwnFiles, ExitOther,
 			"@write:/var/lib/daycared covers daycared's own files and cannot be granted."},
 		{KeyTaken(), CodeKeyTaken, ExitOther, "This key belongs to another request."},
 		{OwnAsk(1000), CodeOwnAsk, ExitOther,
@@ -227,6 +227,14 @@ func TestOneUnreadableRowIsToldFromABrokenStore(t *testing.T) {
 func TestRefusalsAreSaidInThePersonsLanguage(t *testing.T) {
 	if own := NotYours(); own.Say(i18n.English) != own.Text || own.Say("de") == own.Text {
 		t.Errorf("a person is told %q in English and %q in German", own.Say(i18n.English), own.Say("de"))
+	}
+	for _, own := range []*Refusal{
+		ForbiddenBy(Verdict{Forbidden: "Bash"}), ForbiddenBy(Verdict{Forbidden: "Bash", Ruling: Ruling{Effect: RuleDenies, Rule: 3}}),
+		OwnFiles("@write:/srv"), ReachesOwn("Bash"), AgentStoppedBy(Lock{}), Wrong("you are not away"),
+	} {
+		if own.Say("de") == own.Text {
+			t.Errorf("an approver is told %q in German", own.Text)
+		}
 	}
 	if key := KeyTaken(); key.Say("de") != key.Text {
 		t.Errorf("a program is told %q", key.Say("de"))

@@ -2,7 +2,6 @@ package agenthost
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ func (a *Hosts) OnMessage(ctx context.Context, m connectors.Message) error {
 		return err
 	}
 	if len(m.Text) > permissions.MaxWritten || !utf8.ValidString(m.Text) {
-		return permissions.Invalid(fmt.Errorf("a message has at most %d bytes of UTF-8", permissions.MaxWritten))
+		return permissions.Wrong("a message has at most %d bytes of UTF-8", permissions.MaxWritten)
 	}
 	to, err := a.foreground(ctx, person, m.From.Via, mine)
 	if err != nil {

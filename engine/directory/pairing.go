@@ -146,7 +146,7 @@ func (in invited) guest(ctx context.Context, code, address string) (connectors.P
 	case errors.Is(err, connectors.ErrNoInvitation):
 		return g, overLink()
 	case err != nil || g.Address != address:
-		return g, permissions.Invalid(fmt.Errorf("nobody with the account %s came by this link", address))
+		return g, permissions.Wrong("nobody with the account %s came by this link", address)
 	}
 	return g, nil
 }
@@ -243,7 +243,7 @@ func (d *Directory) pairable(
 func (d *Directory) free(name, via string) (door connectors.Pairer, person connectors.Person, err error) {
 	door = d.Pairer(via)
 	if door == nil {
-		return nil, person, permissions.Invalid(fmt.Errorf("nobody can be paired via %s: it is not switched on here", via))
+		return nil, person, permissions.Wrong("nobody can be paired via %s: it is not switched on here", via)
 	}
 	people := d.base.Load().People
 	i := slices.IndexFunc(people, func(p connectors.Person) bool { return p.Name == name })
@@ -301,7 +301,7 @@ func overLink() error {
 }
 
 func inFile(name, via string) error {
-	return permissions.Invalid(fmt.Errorf("%s's %s account stands in the configuration, which wins; change it there", name, via))
+	return permissions.Wrong("%s's %s account stands in the configuration, which wins; change it there", name, via)
 }
 
 // Enrolled reports whether an unknown sender is a known person by now.

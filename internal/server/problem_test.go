@@ -36,7 +36,7 @@ func refusing(t *testing.T, err error) *wire.Client {
 func TestARefusalComesBackAsItWas(t *testing.T) {
 	own := permissions.Invalid(errors.New("wrong"))
 	for status, refusals := range map[int][]*permissions.Refusal{
-		http.StatusUnprocessableEntity: {own, permissions.OwnFiles("@write:/x covers"), refusalOf(t, permissions.ErrNoOption)},
+		http.StatusUnprocessableEntity: {own, permissions.OwnFiles("@write:/x"), refusalOf(t, permissions.ErrNoOption)},
 		http.StatusForbidden:           {permissions.Forbidden("rm"), permissions.OwnAsk(1000), permissions.NotYours()},
 		http.StatusConflict: {
 			permissions.KeyTaken(), refusalOf(t, &permissions.SettledError{}), refusalOf(t, permissions.ErrReally),
