@@ -78,6 +78,25 @@ func TestWhatIsForbiddenByNowIsDeniedByTheRule(t *testing.T) {
 	}
 }
 
+// A rule that denies a folder holds for a name that leads there, as its hook said when it asked.
+func TestWhatLeadsToAFolderThatIsForbiddenByNowIsDenied(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := newEnv(t, usual(), f)
+	q := tool("Write", `{"file_path":"/srv/code/link/a","content":"x"}`)
+	q.Hook, q.Cwd = "claude-code", "/srv/code"
+	q.Leads = permissions.Leads{Root: "/srv/code", Names: map[string]string{
+		"/srv/code": "/srv/code", "/srv/code/link": "/etc", "/srv/code/link/a": "/etc/a",
+	}}
+	call := st.ask(t.Context(), q)
+	st.shown(f.Memory, 1)
+	stricter := usual()
+	stricter.Rules, _ = rules.Compile([]rules.Rule{{Deny: []string{"write /etc/**"}}})
+	st.Configure(stricter)
+	if r := st.get(call); r.State != permissions.Denied || r.DecidedVia != permissions.ViaRule {
+		t.Errorf("it is %s via %q", r.State, r.DecidedVia)
+	}
+}
+
 // What reaches a file that is the daemon's own by now cannot be allowed, and whoever tries is told so.
 func TestWhatIsTheDaemonsByNowIsNotAllowed(t *testing.T) {
 	f := newPhone(fay, "fays-phone")

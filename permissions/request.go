@@ -291,6 +291,23 @@ func (l Leads) Resolve(name string) string {
 	return to
 }
 
+// Follow returns where a name leads, or "" if that is not known, from what [Leads.Elsewhere] leaves: what lies in a folder leads where that
+// does.
+func (l Leads) Follow(name string) string {
+	if to := l.Resolve(name); to != "" {
+		return to
+	}
+	name = path.Clean(name)
+	for at := name; ; at = path.Dir(at) {
+		if to := l.Resolve(at); to != "" {
+			return path.Join(to, strings.TrimPrefix(name, at))
+		}
+		if at == path.Dir(at) {
+			return ""
+		}
+	}
+}
+
 // Elsewhere returns the names that lead elsewhere than they say, but for what follows from a folder above them; nil: there are none.
 func (l Leads) Elsewhere() *Leads {
 	names := map[string]string{}

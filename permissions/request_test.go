@@ -1,10 +1,12 @@
 package permissions
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -236,6 +238,12 @@ func TestWhatLeadsElsewhere(t *testing.T) {
 		}
 		if !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v instead of %v", name, got, c.want)
+		}
+		all := Leads{Names: c.leads}
+		for n := range c.leads {
+			if to := cmp.Or((Leads{Names: got}).Follow(n), path.Clean(n)); all.Resolve(n) != "" && to != all.Resolve(n) {
+				t.Errorf("%s: what is left of it says that %s leads to %s", name, n, to)
+			}
 		}
 	}
 }

@@ -273,6 +273,8 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	case r.Hook != "" && s.believes(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) &&
 		filepath.Clean(r.Leads.Root) == r.Leads.Root:
 		call.Root, call.Resolve = r.Leads.Root, r.Leads.Resolve
+	case r.Hook != "" && s.believes(r.Caller):
+		call.Leads.Names = r.Elsewhere() // of a stored request
 	}
 	return call
 }

@@ -30,7 +30,9 @@ type Call struct {
 	// Resolve resolves the links of an absolute name on the machine where the call runs, and returns "" if nobody knows where it leads.
 	// Nil: nothing is known of that machine.
 	Resolve func(name string) string
-	At      time.Time // when it is judged; rules end by it
+	// Leads is what is stored of where names lead, if Resolve is nil: only rules that restrict go by it.
+	Leads permissions.Leads
+	At    time.Time // when it is judged; rules end by it
 	// Language is that of the words of a proposal.
 	Language i18n.Language
 
@@ -184,7 +186,7 @@ func newJudge(s *Set, c Call) *judge {
 	}
 	j := &judge{Set: s, Call: c}
 	if j.w.Resolve = c.Resolve; c.Resolve == nil {
-		j.w.Resolve = func(string) string { return "" }
+		j.w.Resolve = c.Leads.Follow
 	}
 	if c.Root != "" {
 		j.w.Root = j.w.Resolve(c.Root)
