@@ -22,7 +22,8 @@ const (
 )
 
 // notRunning is above a card while the daemon is stopped.
-const notRunning = "⏸ daycared is not running just now: the buttons come back with it, and the question stands."
+const notRunning = "⏸ daycared is not running just now: the buttons come back with it, and the question stands." +
+	" If it starts from a backup instead, this card counts no more."
 
 // lockedOut is above a card whose person is locked, notAnswered above that of a person who is no longer configured.
 const (
