@@ -28,7 +28,7 @@ func FuzzBearer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header, second string, remote, anonymous bool) {
 		fill := func(header string) string { return strings.ReplaceAll(header, "$T", string(secret)) }
-		g := gate{requests: env, remote: remote, anonymous: anonymous}
+		g := gate{requests: env, remote: remote, anonymous: func() bool { return anonymous }}
 		for _, presented := range [][]string{{fill(header)}, {fill(header), fill(second)}, {fill(second), fill(header)}} {
 			caller, err := g.prove(context.Background(), presented, false)
 			one := len(presented) == 1 && len(header) >= len("Bearer ") && strings.EqualFold(header[:len("Bearer ")], "Bearer ") &&

@@ -23,8 +23,8 @@ type gate struct {
 	pace     *pace
 	// remote marks the gate of the TCP listener, where only a token identifies a caller.
 	remote bool
-	// anonymous admits callers from this machine that present no token over TCP.
-	anonymous bool
+	// anonymous reports whether callers from this machine that present no token over TCP are admitted; nil: never.
+	anonymous func() bool
 }
 
 // pace limits how often calls are admitted. The limiters are separate, so that health checks, different agents and
@@ -99,7 +99,7 @@ func (g gate) prove(ctx context.Context, presented []string, looks bool) (permis
 	case len(presented) > 0:
 	case !g.remote:
 		return permissions.CallerUID(uid), nil
-	case g.anonymous && uid == permissions.AnyUID && !looks:
+	case g.anonymous != nil && g.anonymous() && uid == permissions.AnyUID && !looks:
 		return permissions.Caller{Name: permissions.Anonymous, UID: uid}, nil
 	default:
 		return permissions.Caller{}, permissions.TokenNeeded()

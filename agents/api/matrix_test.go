@@ -77,7 +77,7 @@ func openDoors(t *testing.T) doors {
 		d.server = api.New(api.Options{
 			Requests: d.env, Socket: socket, Metrics: echo, Log: wiretest.Quiet,
 			Mounts: map[string]http.Handler{"/mcp": echo, "GET /v1/events": echo, "POST /hook/{dialect}": echo},
-			TCP:    &api.TCP{Address: "127.0.0.1:0", AllowAnonymous: anonymous},
+			TCP:    &api.TCP{Address: "127.0.0.1:0", AllowAnonymous: func() bool { return anonymous }},
 		})
 		if err := d.server.Listen(); err != nil {
 			t.Fatal(err)

@@ -168,8 +168,8 @@ type TCP struct {
 	BehindProxy bool
 	// Hosts are accepted host names besides those of the certificate, the listener's address, and localhost.
 	Hosts []string
-	// AllowAnonymous admits callers from this machine without a token.
-	AllowAnonymous bool
+	// AllowAnonymous reports whether callers from this machine are admitted without a token, at each of their calls; nil: never.
+	AllowAnonymous func() bool
 	// PerAddress and Total limit the number of connections ([server.TCP]).
 	PerAddress, Total int
 }
@@ -212,7 +212,10 @@ func (r *remote) hosts(name string) bool {
 }
 
 func (r *remote) serve(ctx context.Context, srv *server.Server, g gate, o Options) error {
-	g.remote, g.anonymous = true, r.AllowAnonymous && !r.BehindProxy
+	g.remote = true
+	if !r.BehindProxy {
+		g.anonymous = r.AllowAnonymous
+	}
 	options := server.TCP{BehindProxy: r.BehindProxy, PerAddress: r.PerAddress, Total: r.Total}
 	if r.certificate != nil {
 		options.TLS = &tls.Config{

@@ -99,7 +99,7 @@ func TestAProxysClaimsAreIgnored(t *testing.T) {
 	callers := make(chan permissions.Caller, 1)
 	whoami := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { callers <- api.CallerOf(r.Context()) })
 	at := "http://" + serveTCP(t, env, api.Options{
-		Mounts: map[string]http.Handler{"/who": whoami}, TCP: &api.TCP{BehindProxy: true, AllowAnonymous: true},
+		Mounts: map[string]http.Handler{"/who": whoami}, TCP: &api.TCP{BehindProxy: true, AllowAnonymous: func() bool { return true }},
 	})
 	c := wiretest.Trusting(t, nil, "")
 	claims := []string{"X-Forwarded-For", "203.0.113.9", "X-Forwarded-User", "root", "Forwarded", "for=203.0.113.9"}

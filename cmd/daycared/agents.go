@@ -140,12 +140,16 @@ func ruleAgents(cfg *config.Config, s *engine.Settings) {
 
 // keepAgents keeps the agents, their owners and permissions as they were at the start, since a reload does not change them.
 // Policies change; an agent that the new configuration no longer has keeps its old one. Own files of the start stay protected.
-func keepAgents(next *engine.Settings, began engine.Settings) {
+// Unless the sandbox was on at the start (walled), nothing keeps commands in their workspace, whatever the new configuration says.
+func keepAgents(next *engine.Settings, began engine.Settings, walled bool) {
+	next.Policy.Sandboxed = next.Policy.Sandboxed && walled
 	next.Bonds, next.Holdings = began.Bonds, began.Holdings
 	for caller, p := range began.Policies {
-		if _, still := next.Policies[caller]; !still {
-			next.Policies[caller] = p
+		if changed, still := next.Policies[caller]; still {
+			p = changed
+			p.Sandboxed = p.Sandboxed && walled
 		}
+		next.Policies[caller] = p
 	}
 	next.Own = slices.Compact(slices.Sorted(slices.Values(slices.Concat(next.Own, began.Own))))
 }

@@ -51,6 +51,7 @@ type daemon struct {
 	zones    zones
 	began    engine.Settings    // as of the start
 	inForce  engine.Settings    // as of the last reload; used by one goroutine
+	anyone   atomic.Bool        // callers over TCP need no token
 	gauges   http.Handler       // of the engine, once it exists
 	stopping chan struct{}      // closed when the daemon stops, before any call ends
 	console  *terminal.Terminal // nil if disabled
@@ -143,6 +144,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
 	}
+	d.anyone.Store(cfg.API.AllowAnonymous)
 	d.agents = d.forAgents()
 	d.excused() // the server needs the socket
 	return errors.Join(people.Listen(), d.agents.Listen())
@@ -201,7 +203,7 @@ func (d *daemon) forAgents() *api.Server {
 		Requests: d.engine, CallerOf: api.CallerOf, Version: version, BehindProxy: d.cfg.API.BehindProxy, Log: d.log,
 	})
 	return api.New(api.Options{
-		Requests: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
+		Requests: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API, d.anyone.Load), Log: d.log,
 		Metrics: d.gauges, Mounts: map[string]http.Handler{
 			"/mcp":                 tools.Handler(),
 			"GET /v1/events":       admin.Events(d.follow, func() <-chan struct{} { return d.engine.Changed() }),
@@ -224,13 +226,13 @@ func (d *daemon) follow(r *http.Request) admin.Look {
 }
 
 // overTCP configures the listener for remote agents; nil without one.
-func overTCP(a config.API) *api.TCP {
+func overTCP(a config.API, allowed func() bool) *api.TCP {
 	if a.Listen == "" {
 		return nil
 	}
 	return &api.TCP{
 		Address: a.Listen, CertFile: a.TLSCertFile, KeyFile: a.TLSKeyFile, BehindProxy: a.BehindProxy, Hosts: a.Hosts,
-		AllowAnonymous: a.AllowAnonymous,
+		AllowAnonymous: allowed,
 	}
 }
 
@@ -343,11 +345,13 @@ func (d *daemon) reload(c *CLI) {
 		d.log.Error("reload configuration: keeping the old one", "err", err)
 		return
 	}
-	keepAgents(&next, d.began)
+	keepAgents(&next, d.began, d.cfg.Sandbox)
 	for _, what := range directory.Wider(d.inForce, next) {
 		d.log.Warn("the new configuration allows more, or asks others", "what", what)
 	}
 	d.inForce = next
+	// What the new file admits is for its own address, which is not in use before the next start.
+	d.anyone.Store(d.cfg.API.AllowAnonymous && cfg.API.AllowAnonymous)
 	d.engine.Configure(next)
 	d.zones.set(next.People)
 	d.log.Info("configuration read again; sockets, data_dir, log, connectors (but editor and Telegram's token) and agents "+

@@ -40,6 +40,22 @@ func TestSettingsKnowAccounts(t *testing.T) {
 	}
 }
 
+// TestAReloadPutsNoSandboxUp: what runs without a sandbox since the start is asked about, although the new configuration has one.
+func TestAReloadPutsNoSandboxUp(t *testing.T) {
+	cfg := config.Default()
+	cfg.Agents, cfg.Sandbox, cfg.Sandboxed = []config.Agent{{Name: "helper"}}, true, true
+	for _, walled := range []bool{true, false} {
+		next, err := settings(cfg, config.Paths{}, os.Getuid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		keepAgents(&next, next, walled)
+		if got := next.Policies[permissions.AgentCaller("helper").Name].Sandboxed; got != walled || next.Policy.Sandboxed != walled {
+			t.Errorf("with a sandbox at the start %t: commands in it run unasked: %t, %t", walled, got, next.Policy.Sandboxed)
+		}
+	}
+}
+
 // TestTwoNamesOfOneAccountAreOnePerson: an account with two names cannot be two people, who would vote twice.
 func TestTwoNamesOfOneAccountAreOnePerson(t *testing.T) {
 	uids := map[string]string{"fay": "1001", "fay2": "1001", "sam": "1002"}
