@@ -59,7 +59,29 @@ func listen(path, group string) (net.Listener, error) {
 	if err := admitGroup(path, gid); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return l, nil
+	made, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	remove := sync.OnceFunc(func() {
+		if now, err := os.Lstat(path); err == nil && os.SameFile(now, made) { // while it is open, no other file has its inode
+			_ = os.Remove(path) // a dead socket is replaced
+		}
+	})
+	return socket{l, remove}, nil
+}
+
+// socket removes its file when it is closed, but not another of that name, which is a later daemon's.
+type socket struct {
+	net.Listener
+	remove func()
+}
+
+// Close is [net.Listener].
+func (s socket) Close() error {
+	s.remove()
+	return s.Listener.Close()
 }
 
 const noGroup = -1

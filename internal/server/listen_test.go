@@ -88,6 +88,32 @@ func TestAStaleSocketIsTakenAway(t *testing.T) {
 	_ = c.Close()
 }
 
+func TestASocketThatTookTheNameStaysWhereItIs(t *testing.T) {
+	path := filepath.Join(tempFolder(t), "s")
+	old, err := Listen(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	next, err := Listen(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []net.Listener{old, next} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("a closed socket is left")
+	}
+}
+
 func TestWhatIsNoSocketIsLeftAlone(t *testing.T) {
 	folder := tempFolder(t)
 	file := filepath.Join(folder, "file")
