@@ -89,6 +89,12 @@ type StateError interface {
 	State() string
 }
 
+// GroupError is an error of Health about groups alone: people are reached in chats of their own all the same.
+type GroupError string
+
+// Error says what is wrong and what to do.
+func (e GroupError) Error() string { return string(e) }
+
 // EphemeralChannel is a connector whose copies end with its process (a screen). They are shown again after a restart.
 type EphemeralChannel interface {
 	Ephemeral()

@@ -303,8 +303,8 @@ type Contact struct {
 	Suspended map[string]error
 }
 
-// Reaches reports whether the channel is healthy and can reach that person now.
+// Reaches reports whether the channel is healthy, but for groups, and can reach that person now.
 func (c Contact) Reaches(name string) bool {
 	why, known := c.People[name]
-	return known && why == nil && c.Health == nil
+	return known && why == nil && (c.Health == nil || errors.As(c.Health, new(GroupError)))
 }

@@ -162,6 +162,9 @@ func TestHealthOfAGroup(t *testing.T) {
 		s.settings.Routes = append(s.settings.Routes, engine.Route{Ask: []string{"kim"}, Group: Place(-1004711, 0)})
 	})
 	s.sick("group -1004711: the bot is not in it")
+	if c := (connectors.Contact{Health: s.bot.Health(), People: map[string]error{"fay": nil}}); !c.Reaches("fay") {
+		t.Error("a group without the bot has people of other chats be out of reach")
+	}
 	o.MutesBot(s.phones["fay"])
 	s.sick("the bot may not write there")
 	s.settings.Routes = []engine.Route{{Ask: []string{"fay"}, Group: Place(o.ID(), 7)}}

@@ -31,7 +31,7 @@ func (r *groupChecks) health() error {
 	if len(texts) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(texts, "; "))
+	return connectors.GroupError(strings.Join(texts, "; "))
 }
 
 // note records what is wrong with a group and reports whether that is news.
