@@ -318,6 +318,9 @@ func (r *Reader) shownAt(c permissions.Copy) time.Time {
 	return at.Truncate(time.Second)
 }
 
+// Edited is what [Reader.Unheard] calls messages whose text was changed.
+const Edited i18n.Phrase = "edited messages"
+
 // unheardEvery is the minimum time between two replies that something is not read here.
 const unheardEvery = time.Minute
 
@@ -338,6 +341,9 @@ func (r *Reader) Unheard(
 	}
 	in := who.Language
 	words := in.Sprintf("I can't read %s, so nothing was decided. Please write it as a new message", what)
+	if what == Edited { // its earlier text may have been an answer
+		words = in.Text("I can't read edited messages, so the edit changed nothing of what was decided. Please write it as a new message")
+	}
 	if !alone {
 		return words + ".", nil
 	}

@@ -169,7 +169,7 @@ func (d *handler) update(ctx context.Context, u update) error {
 	case u.Callback != nil:
 		return d.tap(ctx, u)
 	case u.Edited != nil && u.Edited.Text != "":
-		return d.unheard(ctx, u.Edited, "edited messages")
+		return d.unheard(ctx, u.Edited, conversation.Edited)
 	case u.Message != nil && u.Message.Chat.Type != "private":
 		return d.groupMessage(ctx, u)
 	case u.Message != nil:

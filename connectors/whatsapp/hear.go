@@ -8,6 +8,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/permissions/i18n"
 )
 
@@ -62,7 +63,7 @@ func decode(e *events.Message) (h incoming, not string) {
 	takenBack := m.GetReactionMessage() != nil && m.GetReactionMessage().GetText() == ""
 	if e.IsEdit || m.GetProtocolMessage() != nil || (i.Edit != types.EditAttributeEmpty && !takenBack) {
 		if e.IsEdit {
-			h.unread = "edited messages"
+			h.unread = conversation.Edited
 		}
 		return h, "it changes an earlier message"
 	}

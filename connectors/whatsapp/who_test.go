@@ -124,7 +124,8 @@ func TestWhatIsNotReadIsSaid(t *testing.T) {
 	photo := fay.Sends(&waE2E.Message{ImageMessage: &waE2E.ImageMessage{Caption: proto.String("yes " + code)}})
 	s.answers("fay", photo, "I can't read photos, so nothing was decided. Please write it as a new message, as in: no "+code)
 	s.server.Advance(61 * time.Second)
-	s.answers("fay", fay.Edits(fay.Says("/whoami"), "yes "+code), "I can't read edited messages")
+	s.answers("fay", fay.Edits(fay.Says("/whoami"), "yes "+code),
+		"I can't read edited messages, so the edit changed nothing of what was decided. Please")
 	s.acknowledged()
 	s.waits(call)
 	if said := s.got("fay"); strings.Contains(said, "stickers") || strings.Count(said, "I can't read") != 3 {
