@@ -1,6 +1,7 @@
 package acts
 
 import (
+	_ "embed"
 	"encoding/json"
 	"net/url"
 	"path/filepath"
@@ -45,58 +46,9 @@ const (
 // knownTools lists the tools whose input describes their whole effect: dialects, tools, verb, the member with the object, and irrelevant
 // members. A member @NAME names the folder of a command. Codex's hooks do not know in which folder a command runs, and the shells of
 // Copilot CLI, Cursor and VS Code keep state between commands.
-var knownTools = []string{
-	"claude-code Bash runs command description timeout",
-	"opencode bash runs command description timeout @workdir",
-	"gemini run_shell_command runs command description @dir_path @directory",
-	"daycared run_command runs command @cwd timeout network read write pause",
-	"- Bash,bash,run_command,run_shell_command,shell,sh,exec runs command description timeout @cwd @workdir",
-	"codex Bash,shell,exec_command,local_shell strays command description timeout timeout_ms @workdir",
-	"acp acp_execute strays command description timeout @cwd @workdir",
-	"copilot bash,Bash keeps command description timeout sessionId mode",
-	"cursor Shell keeps command description timeout cwd working_directory",
-	"vscode run_in_terminal keeps command explanation goal isBackground timeout",
-	"claude-code,copilot Read reads file_path offset limit",
-	"claude-code NotebookRead reads notebook_path",
-	"claude-code,copilot Glob lists path pattern",
-	"claude-code,copilot Grep reads path pattern output_mode head_limit offset multiline type -n -i -A -B -C",
-	"claude-code LS reads path",
-	"claude-code TodoWrite notes - todos",
-	"claude-code,copilot Write writes file_path content",
-	"claude-code,copilot Edit writes file_path old_string new_string replace_all",
-	"claude-code MultiEdit writes file_path edits",
-	"claude-code NotebookEdit writes notebook_path new_source cell_id cell_type edit_mode",
-	"claude-code WebFetch fetches url prompt",
-	"codex apply_patch patches command",
-	"copilot view reads path view_range",
-	"copilot create writes path file_text",
-	"copilot edit writes path old_str new_str",
-	"cursor read_file reads file_path",
-	"cursor Write writes file_path contents content",
-	"gemini read_file reads file_path offset limit start_line end_line",
-	"gemini list_directory reads dir_path",
-	"gemini write_file writes file_path content",
-	"gemini replace writes file_path old_string new_string expected_replacements instruction allow_multiple",
-	"opencode read reads filePath offset limit",
-	"opencode list reads path",
-	"opencode glob lists path pattern",
-	"opencode grep reads path pattern",
-	"opencode write writes filePath content",
-	"opencode edit writes filePath oldString newString replaceAll",
-	"opencode webfetch fetches url format timeout",
-	"vscode create_file writes filePath content",
-	"vscode replace_string_in_file writes filePath oldString newString explanation",
-	"vscode read_file reads filePath startLine endLine offset limit",
-	"daycared read_file reads path offset limit",
-	"daycared list_files reads path glob depth",
-	"daycared search_files reads path pattern glob ignore_case",
-	"daycared write_file writes path content",
-	"daycared edit_file writes path old_text new_text replace_all",
-	"daycared fetch_url fetches url pause",
-	"acp acp_read reads file_path offset limit",
-	"acp acp_edit writes file_path content old_string new_string replace_all",
-	"acp acp_fetch fetches url prompt",
-}
+//
+//go:embed tools.txt
+var knownTools string
 
 // servers are the prefixes of the names of MCP tools, by dialect. What follows is SERVER__NAME or, with one underscore, SERVER_NAME.
 var servers = map[string]string{
@@ -110,7 +62,7 @@ func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 	if dialect == "" {
 		dialect = anyone
 	}
-	for _, row := range knownTools {
+	for row := range strings.Lines(knownTools) {
 		f := strings.Fields(row)
 		if slices.Contains(strings.Split(f[0], ","), dialect) && slices.Contains(strings.Split(f[1], ","), tool) {
 			if d, ok := deed(Verb(f[2]), f[3:], input); ok {
@@ -124,7 +76,7 @@ func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 
 // DialectOf returns the dialect of the first agent that has a tool of that name, for calls of which nobody says it.
 func DialectOf(tool string) string {
-	for _, row := range knownTools {
+	for row := range strings.Lines(knownTools) {
 		if f := strings.Fields(row); f[0] != anyone && slices.Contains(strings.Split(f[1], ","), tool) {
 			return strings.Split(f[0], ",")[0]
 		}

@@ -193,13 +193,6 @@ func isTemporary(at string) bool {
 	})
 }
 
-// scratch are the folders that a build makes again.
-var scratch = strings.Fields("node_modules dist build out target bin obj coverage htmlcov .next .nuxt .turbo .cache " +
-	".parcel-cache .svelte-kit .output __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox " +
-	".venv venv .gradle .dart_tool DerivedData tmp temp .tmp .eggs *.egg-info *.dSYM _build " +
-	".terraform test-results playwright-report storybook-static .angular cmake-build-* vendor " +
-	".vite .nyc_output")
-
 // isScratch reports whether a name is a build folder of the workspace, within one, or temporary, wherever it is relative to.
 func (f *finder) isScratch(a Act, name string) bool {
 	places, known := f.places(a, name)
@@ -272,15 +265,6 @@ func isSecret(name string) bool {
 	}
 	return !example && named(secretNames, base)
 }
-
-var secretPaths = strings.Fields(".docker/config.json .kube/config gcloud/application_default_credentials.json .codex/auth.json " +
-	"opencode/auth.json .gemini/oauth_creds.json .claude/.credentials.json gh/hosts.yml github-copilot/hosts.json github-copilot/apps.json " +
-	"serviceaccount/token .m2/settings.xml")
-
-var secretNames = strings.Fields(".env .env.* .netrc _netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf credentials " +
-	"credentials.json credentials.y*ml credentials.toml credentials.db secrets.json " +
-	"secrets.y*ml secrets.toml *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx id_rsa* " +
-	"id_ed25519* id_ecdsa* id_dsa* ssh_host_*_key *.p8 *.keytab *.keyring *.keychain-db .vault-token service-account*.json .htpasswd")
 
 // isSetting reports whether a file says what an agent may do or runs, or what git runs. A name may be that of the folder around it.
 func isSetting(name string) bool {

@@ -99,6 +99,32 @@ func (w Workspace) inside(name string) (paths []string) {
 //go:embed later.txt
 var laterText string
 
+// wordText has lists of words by their names.
+//
+//go:embed words.txt
+var wordText string
+
+// WordLists reads lists of words, each after its name and a colon. A line that begins with a tab continues the one above.
+func WordLists(text string) map[string][]string {
+	all, name := map[string][]string{}, ""
+	for line := range strings.Lines(text) {
+		if begin, rest, named := strings.Cut(line, ": "); named && line[0] != '\t' && line[0] != '#' {
+			name, line = begin, rest
+		}
+		if line[0] != '#' {
+			all[name] = append(all[name], strings.Fields(line)...)
+		}
+	}
+	return all
+}
+
+var (
+	wordLists                         = WordLists(wordText)
+	scratch, secretPaths, secretNames = wordLists["scratch"], wordLists["secretPaths"], wordLists["secretNames"]
+	builtins, pathNames, databases    = wordLists["builtins"], wordLists["pathNames"], wordLists["databases"]
+	wrappers, interpreters            = wordLists["wrappers"], wordLists["interpreters"]
+)
+
 var later = strings.Fields(laterText)
 
 // runsLater reports whether a path in the workspace names a file that is executed or obeyed later.

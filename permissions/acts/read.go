@@ -374,12 +374,6 @@ func (c *command) call(n *syntax.CallExpr, depth int) {
 	c.simple(words, depth)
 }
 
-// builtins are commands that a shell runs itself. Shells differ in whether a variable that is set for one stays.
-var builtins = strings.Fields(": . [ alias bg bind break builtin caller cd command compgen complete continue declare dirs disown echo " +
-	"enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile noglob popd print printf " +
-	"pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias " +
-	"unset wait zmodload")
-
 // alternatives expands the braces of a word, if that makes few words.
 func alternatives(w *syntax.Word) []*syntax.Word {
 	text := w.Lit()

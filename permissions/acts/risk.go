@@ -138,10 +138,8 @@ type input struct {
 var (
 	commandNames = strings.Fields("command cmd script commands commandline cmdline shellcommand chars")
 	folderNames  = strings.Fields("cwd workdir workingdir workingdirectory directory dirpath dir chdir folder")
-	pathNames    = strings.Fields("path paths file files filepath filepaths filename absolutepath notebookpath dirpath directory targetfile " +
-		"targetdirectory source destination src dst from to oldpath newpath include glob uri")
-	patchNames = strings.Fields("patch input patchtext diff")
-	fileURL    = regexp.MustCompile(`(?i)^file:(//[^/]*)?`)
+	patchNames   = strings.Fields("patch input patchtext diff")
+	fileURL      = regexp.MustCompile(`(?i)^file:(//[^/]*)?`)
 	// unconfinedNames are the members by which an agent runs a command outside its own sandbox.
 	unconfinedNames = strings.Fields("dangerouslydisablesandbox withescalatedpermissions sandboxpermissions")
 	elsewhere       = regexp.MustCompile(`^(/|~|\.\./)[^\n]*$`) // a path, whatever its member is called
@@ -378,8 +376,6 @@ func (f *finder) runsMade(made map[string]string, a Act, depth int) {
 }
 
 var (
-	databases = strings.Fields("psql mysql mariadb sqlite3 sqlite mongosh mongo clickhouse-client duckdb cockroach " +
-		"sqlcmd bq snowsql cqlsh usql pgcli mycli turso d1 wrangler")
 	// dropsData matches statements that drop data; a DELETE without a condition is one.
 	dropsData = regexp.MustCompile(`(?is)\bdrop\s+(table|database|schema|index|(materialized\s+)?view|column|collection|user|role|owned|` +
 		`function|procedure|trigger|type|sequence|extension|domain|keyspace)\b|\btruncate\b|` +
@@ -406,18 +402,7 @@ func losesData(text string) bool {
 // texts are programs, and subcommands of git, whose words are only text.
 var texts = strings.Fields("echo printf cat gh glab grep egrep fgrep rg ag ack commit tag log notes merge")
 
-// wrappers run the program that some of their words name.
-var wrappers = strings.Fields("sudo doas su runuser pkexec setpriv env nice nohup timeout gtimeout time xargs exec " +
-	"command builtin stdbuf setsid ionice busybox toybox chroot unshare nsenter watch " +
-	"parallel find fd ssh docker podman nerdctl docker-compose kubectl oc eval trap strace " +
-	"ltrace script flock systemd-run caffeinate npx pnpx bunx uvx mise direnv dotenv poetry " +
-	"uv pipenv bundle alias firejail proot fakeroot entr at batch crontab coproc yarn pnpm " +
-	"npm heroku fly op")
-
 var shellNames = strings.Fields("sh bash zsh dash ksh ash fish mksh rbash")
-
-var interpreters = strings.Fields("python python2 python3 node nodejs deno bun perl ruby php lua osascript pwsh powershell " +
-	"awk gawk mawk tclsh Rscript")
 
 // run adds the risks of one program.
 func (f *finder) run(a Act, depth int) {

@@ -340,7 +340,15 @@ func (e Edit) Diff(was []permissions.Rows, brief bool) Diff {
 		}
 	}
 	if d.Whole {
-		d.content(e)
+		text := e.content
+		if !e.whole {
+			d.Verb, text = "write", e.swaps[0].after
+		}
+		d.Unended = text != "" && !strings.HasSuffix(text, "\n")
+		for _, row := range lines(text) {
+			d.Rows = append(d.Rows, strings.TrimSuffix(row, "\n"))
+		}
+		d.Added, d.Language = len(d.Rows), language(e.Path)
 		return d
 	}
 	var sides [2]strings.Builder
@@ -356,19 +364,6 @@ func (e Edit) Diff(was []permissions.Rows, brief bool) Diff {
 	}
 	d.Space = d.Added+d.Removed > 0 && bare(sides[0].String()) == bare(sides[1].String())
 	return d
-}
-
-// content shows a whole new content.
-func (d *Diff) content(e Edit) {
-	text := e.content
-	if !e.whole {
-		d.Verb, text = "write", e.swaps[0].after
-	}
-	d.Unended = text != "" && !strings.HasSuffix(text, "\n")
-	for _, row := range lines(text) {
-		d.Rows = append(d.Rows, strings.TrimSuffix(row, "\n"))
-	}
-	d.Added, d.Language = len(d.Rows), language(e.Path)
 }
 
 // sides returns the part of the file that is known, before and after the edit, and how many rows precede it.

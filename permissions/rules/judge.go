@@ -443,10 +443,6 @@ func mayTakeValue(name, w string) bool {
 	return strings.ContainsAny(w, "ef0123456789ABCmdDgtTjM") || name == "rg" && strings.Contains(w, "r")
 }
 
-// plainLong are long options of grep and the like that take no value.
-var plainLong = strings.Fields("--line-number --recursive --ignore-case --count --only-matching --files-with-matches --invert-match " +
-	"--word-regexp --extended-regexp --fixed-strings --hidden --no-ignore --raw-output --compact-output")
-
 // addressOf returns the host of a word that is an address.
 func addressOf(word string) (host string, is bool) {
 	scheme, _, is := strings.Cut(word, "://")

@@ -268,10 +268,6 @@ func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '/' || r == '.' })
 }
 
-// deletes are subcommands and parts of tools' names that remove something.
-var deletes = strings.Fields("delete remove rm rmi rmdir del prune purge drop destroy uninstall clean clear unlink erase wipe reset " +
-	"revert restore down kill terminate undeploy")
-
 // deleting reports whether one of these words says that something is removed.
 func deleting(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(deletes, strings.ToLower(w)) })
@@ -451,9 +447,6 @@ var (
 	scripted = strings.Fields("sh bash dash zsh ksh fish python python2 python3 perl ruby node nodejs deno bun php lua awk gawk mawk")
 	// deep have subcommands of subcommands.
 	deep = strings.Fields("gh glab aws az gcloud kubectl oc docker podman fly heroku vercel wrangler")
-	// varied are the subcommands of git whose operands may vary: they name what is read, added or sent, and overwrite nothing.
-	varied = strings.Fields("add blame branch cat-file cherry-pick commit describe diff diff-tree fetch for-each-ref log ls-files ls-tree " +
-		"merge merge-base name-rev pull push rev-list rev-parse shortlog show switch tag")
 	// harmless are options that change nothing of what a program may do, beside those in the table of package acts; with : a value follows.
 	harmless = map[string]string{
 		"gh": "--json: --jq: -q: --limit: -L: --state: -s: --author: --label: -l: --comments --patch --name-only --log --log-failed " +
