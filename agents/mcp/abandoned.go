@@ -128,14 +128,6 @@ const (
 	together = 5 * time.Second
 )
 
-// leave remembers an abandoned call. If it was cancelled, its request is withdrawn unless the client asks again.
-func (s *Server) leave(about question, l abandonedCall, cancelled func() bool) {
-	s.left.add(about, l) // first, so that a concurrent cancellation finds it
-	if cancelled() {
-		s.scheduleCancel(l)
-	}
-}
-
 // scheduleCancel schedules the withdrawal of a cancelled call's request; a repeated question prevents it.
 func (s *Server) scheduleCancel(l abandonedCall) {
 	ctx, done := context.WithTimeout(context.Background(), storeTime)

@@ -28,7 +28,9 @@ func asks(t schema.Asking) func(context.Context, *Server, *mcp.CallToolRequest) 
 		case err != nil && !left(err):
 			return refused(err)
 		case err == nil && shown.form != nil:
-			return shown.asked(settled)
+			return &mcp.CallToolResult{
+				InputRequests: mcp.InputRequestMap{member: shown.form}, RequestState: shown.server.seal.of(settled.ID, shown.about),
+			}
 		}
 		return told(settled, shown.note)
 	}
@@ -48,7 +50,11 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if err != nil {
 		return denied(why(err))
 	}
-	return verdict(settled)
+	o := permissions.Result(settled)
+	if settled.State != permissions.Approved || o.Error || o.Exit != permissions.ExitYes {
+		return denied(o.Text)
+	}
+	return said(map[string]any{"behavior": "allow", "updatedInput": settled.Input})
 }
 
 // await handles await_request. It only reads; it does not use the approval.
@@ -76,7 +82,12 @@ var errOther = errors.New("the answer is about another request than this one; no
 
 // ask submits q and waits, beside the client's own dialog if there is one. A repeated question continues the abandoned call.
 func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.Request) (permissions.Request, *dialog, error) {
-	s.complete(&q, r)
+	(&q).Cwd, (&q).Host = s.o.Cwd, s.o.Host
+	if client := r.ClientInfo(); client != nil && (&q).Agent == "" {
+		letters := []rune(client.Name)
+		(&q).Agent = string(letters[:min(len(letters), permissions.MaxName)])
+	}
+	(&q).Claimed = (&q).Agent != ""
 	if err := q.Validate(); err != nil {
 		return permissions.Request{}, nil, permissions.Invalid(err)
 	}
@@ -109,22 +120,15 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 		s.hold(caller, settled.ID, true)
 	case caller.Name == permissions.Anonymous:
 	case ctx.Err() != nil && settled.ID != "":
-		s.leave(about, gone, v.cancelled)
+		s.left.add(about, gone) // first, so that a concurrent cancellation finds it
+		if v.cancelled() {
+			s.scheduleCancel(gone)
+		}
 	case err == nil:
 		s.left.forget(about, settled.ID)
 		v.answered(about, gone)
 	}
 	return settled, d, err
-}
-
-// complete adds the agent's location and its self-reported name.
-func (s *Server) complete(q *permissions.Request, r *mcp.CallToolRequest) {
-	q.Cwd, q.Host = s.o.Cwd, s.o.Host
-	if client := r.ClientInfo(); client != nil && q.Agent == "" {
-		letters := []rune(client.Name)
-		q.Agent = string(letters[:min(len(letters), permissions.MaxName)])
-	}
-	q.Claimed = q.Agent != ""
 }
 
 // stale reports whether a request that was found again had ended undecided before this call, so that it is asked anew.
@@ -250,15 +254,6 @@ func why(err error) string {
 }
 
 func text(s string) []mcp.Content { return []mcp.Content{&mcp.TextContent{Text: s}} }
-
-// verdict formats a tool request's outcome for Claude Code. An allowed call runs with the input that was shown.
-func verdict(r permissions.Request) *mcp.CallToolResult {
-	o := permissions.Result(r)
-	if r.State != permissions.Approved || o.Error || o.Exit != permissions.ExitYes {
-		return denied(o.Text)
-	}
-	return said(map[string]any{"behavior": "allow", "updatedInput": r.Input})
-}
 
 func denied(why string) *mcp.CallToolResult {
 	return said(map[string]any{"behavior": "deny", "message": why})

@@ -159,13 +159,6 @@ func (d *dialog) take(ctx context.Context, r permissions.Request, said *mcp.Elic
 	}
 }
 
-// asked is the result that makes the client ask its person.
-func (d *dialog) asked(r permissions.Request) *mcp.CallToolResult {
-	return &mcp.CallToolResult{
-		InputRequests: mcp.InputRequestMap{member: d.form}, RequestState: d.server.seal.of(r.ID, d.about),
-	}
-}
-
 // stateToken signs dialog state, for one question of one caller, so that a client cannot forge it and answer a dialog that was
 // not requested. The key is per process; after a restart the question is shown again.
 type stateToken struct{ key []byte }

@@ -80,7 +80,7 @@ func (sh *turn) hear(ctx context.Context, posts []agents.Post) error {
 // words of the person stand in the same message.
 func (sh *turn) letter(p agents.Post) string {
 	if p.From == sh.session.Person {
-		return unforged(p.Text)
+		return heading.ReplaceAllString(oneBreak.Replace(p.Text), "│ $0")
 	}
 	from := "daycared"
 	if p.From != "" {
@@ -93,9 +93,6 @@ func (sh *turn) letter(p agents.Post) string {
 var heading = regexp.MustCompile(`(?im)^(?:[^\S\n]|\p{Cf})*\[(?:daycared|agent)\b`)
 
 var oneBreak = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
-
-// unforged marks lines that imitate a sender's heading.
-func unforged(text string) string { return heading.ReplaceAllString(oneBreak.Replace(text), "│ $0") }
 
 // plan asks the model what to do next.
 func (sh *turn) plan(ctx context.Context) error {

@@ -59,15 +59,6 @@ func (a *agent) voice(ctx context.Context) (agents.Speaker, error) {
 	}
 }
 
-// busy shows or clears the working indicator, if the agent has a speaker.
-func (a *agent) busy(on bool) {
-	select {
-	case <-a.ready:
-		a.speaker.Working(on)
-	default:
-	}
-}
-
 // order is a person's command to a session, obeyed before anything else.
 type order struct {
 	most permissions.Order // the strongest one given

@@ -159,7 +159,18 @@ func (rt *Runtime) Residents() (all []agents.Resident) {
 func (rt *Runtime) Run(ctx context.Context) error {
 	outer := ctx
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return rt.resume(ctx) })
+	group.Go(func() error { // the request that a session waits for may have been settled meanwhile
+		for {
+			err := rt.eachOpen(ctx, "", func(s permissions.AgentSession) { rt.kick(s.ID) })
+			if err == nil {
+				return nil
+			}
+			rt.log.Error("list open sessions, retrying", "err", err)
+			if err := timing.Pause(ctx, again); err != nil {
+				return err
+			}
+		}
+	})
 	for _, a := range rt.order {
 		if a.Schedule != nil {
 			group.Go(func() error { return rt.keepTimetable(ctx, a) })
@@ -184,20 +195,6 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// resume kicks every open session: the request that it waits for may have been settled meanwhile.
-func (rt *Runtime) resume(ctx context.Context) error {
-	for {
-		err := rt.eachOpen(ctx, "", func(s permissions.AgentSession) { rt.kick(s.ID) })
-		if err == nil {
-			return nil
-		}
-		rt.log.Error("list open sessions, retrying", "err", err)
-		if err := timing.Pause(ctx, again); err != nil {
-			return err
-		}
-	}
 }
 
 func (rt *Runtime) eachOpen(ctx context.Context, after permissions.ID, do func(permissions.AgentSession)) error {

@@ -126,7 +126,11 @@ func runOf(s permissions.AgentSession) (run Run, err error) {
 
 // busy shows or clears the working indicator.
 func (sh *turn) busy(on bool) {
-	sh.agent.busy(on && !sh.run.Waits() && sh.run.State != Idle)
+	select {
+	case <-sh.agent.ready:
+		sh.agent.speaker.Working(on && !sh.run.Waits() && sh.run.State != Idle)
+	default:
+	}
 }
 
 // resume handles a session that was open when the daemon ended: it reports interrupted calls, and ends a session whose parent

@@ -48,27 +48,24 @@ type dialect struct {
 
 func (d *dialect) Request(p models.Prompt) (send func(*provider.Attempt) error, err error) {
 	body, err := json.Marshal(d.params(p))
-	return func(x *provider.Attempt) error { return d.send(x, body) }, err
+	return func(x *provider.Attempt) error {
+		r, err := http.NewRequestWithContext(x.Context(), http.MethodPost, d.link.Base()+"v1/messages", bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "text/event-stream")
+		r.Header.Set("Anthropic-Version", version)
+		if key := d.key(); key != "" {
+			r.Header.Set("X-Api-Key", key)
+		}
+		_, err = x.Do(r) //nolint:bodyclose // the exchange reads and closes it
+		return err
+	}, err
 }
 
 func (d *dialect) Reading(write func(string)) provider.Reading {
 	return &reading{link: d.link, write: write, blocks: map[provider.Number]*call{}}
-}
-
-// send sends the request. The response is read from the exchange, which also closes it.
-func (d *dialect) send(x *provider.Attempt, body []byte) error {
-	r, err := http.NewRequestWithContext(x.Context(), http.MethodPost, d.link.Base()+"v1/messages", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("Anthropic-Version", version)
-	if key := d.key(); key != "" {
-		r.Header.Set("X-Api-Key", key)
-	}
-	_, err = x.Do(r) //nolint:bodyclose // see above
-	return err
 }
 
 type request struct {
@@ -219,7 +216,16 @@ func (r *reading) Event(name string, data []byte) error {
 	case "message_start":
 		r.used(e.Message.Usage)
 	case "content_block_start":
-		r.begin(e)
+		switch e.ContentBlock.Type {
+		case "text":
+			if r.text.Len() > 0 {
+				r.say("\n\n")
+			}
+			r.say(e.ContentBlock.Text)
+		case "tool_use":
+			c := &call{id: string(e.ContentBlock.ID), name: string(e.ContentBlock.Name), whole: e.ContentBlock.Input}
+			r.blocks[e.Index], r.calls = c, append(r.calls, c)
+		}
 	case "content_block_delta":
 		switch b := r.blocks[e.Index]; {
 		case e.Delta.Type == "text_delta":
@@ -234,19 +240,6 @@ func (r *reading) Event(name string, data []byte) error {
 		r.ended = true
 	}
 	return nil
-}
-
-func (r *reading) begin(e streamEvent) {
-	switch e.ContentBlock.Type {
-	case "text":
-		if r.text.Len() > 0 {
-			r.say("\n\n")
-		}
-		r.say(e.ContentBlock.Text)
-	case "tool_use":
-		c := &call{id: string(e.ContentBlock.ID), name: string(e.ContentBlock.Name), whole: e.ContentBlock.Input}
-		r.blocks[e.Index], r.calls = c, append(r.calls, c)
-	}
 }
 
 func (r *reading) say(words provider.Text) {

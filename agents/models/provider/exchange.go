@@ -113,9 +113,6 @@ func (x *Attempt) Read(p []byte) (int, error) {
 // Close implements [io.Closer] for libraries.
 func (x *Attempt) Close() error { return x.body.Close() }
 
-// Tail returns the last bytes of the stream.
-func (x *Attempt) Tail() string { return strings.TrimSpace(string(x.tail)) }
-
 // End ends the attempt. It turns err into a *[Fault], or the error of ctx, with which the attempt started.
 func (x *Attempt) End(ctx context.Context, err error) error {
 	defer x.cancel(nil)

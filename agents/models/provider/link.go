@@ -216,7 +216,7 @@ func (m *Model) once(ctx context.Context, p models.Prompt, send func(*Attempt) e
 	if err := x.End(ctx, err); err != nil {
 		return models.Reply{}, err
 	}
-	reply, err := read.End(x.Tail())
+	reply, err := read.End(strings.TrimSpace(string(x.tail)))
 	switch {
 	case err != nil:
 		return models.Reply{}, err

@@ -162,24 +162,20 @@ func value(n *yaml.Node) (any, error) {
 		}
 		return all, nil
 	case yaml.ScalarNode:
-		return scalar(n)
+		var v any
+		switch n.Tag {
+		case "!!int", "!!float", "!!bool", "!!null":
+			if err := n.Decode(&v); err != nil {
+				return nil, at(n, "%v", err)
+			}
+			if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+				return nil, at(n, "JSON has no %s", n.Value)
+			}
+			return v, nil
+		}
+		return n.Value, checkPlaces(n, n.Value)
 	}
 	return nil, at(n, "anchors and aliases have no place here")
-}
-
-func scalar(n *yaml.Node) (any, error) {
-	var v any
-	switch n.Tag {
-	case "!!int", "!!float", "!!bool", "!!null":
-		if err := n.Decode(&v); err != nil {
-			return nil, at(n, "%v", err)
-		}
-		if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			return nil, at(n, "JSON has no %s", n.Value)
-		}
-		return v, nil
-	}
-	return n.Value, checkPlaces(n, n.Value)
 }
 
 // checkPlaces finds malformed placeholders.
