@@ -2,6 +2,7 @@ package card
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"encoding/base64"
 	"encoding/hex"
 	"regexp"
@@ -311,44 +312,26 @@ type shape struct {
 	rest   func() *regexp.Regexp
 }
 
-// shapes are the known secrets. A shape is only here if its maker publishes it and its prefix is unique.
-var shapes = slices.Concat(
-	shapesOf(`[A-Z2-7]{16}`, "AKIA", "ASIA"),                                         // Amazon
-	shapesOf(`[0-9A-Za-z_-]{35}`, "AIza"),                                            // Google API keys
-	shapesOf(`[0-9A-Za-z_-]{28}`, "GOCSPX-"),                                         // Google OAuth clients
-	shapesOf(`[0-9A-Za-z_-]{30,1000}`, "ya29."),                                      // Google OAuth
-	shapesOf(`[0-9A-Za-z]{36,255}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),          // GitHub
-	shapesOf(`[0-9A-Za-z]{22}_[0-9A-Za-z]{59}`, "github_pat_"),                       // GitHub, fine-grained
-	shapesOf(`[0-9A-Za-z_-]{20,64}`, "glpat-", "gldt-", "glrt-", "glptt-"),           // GitLab
-	shapesOf(`[0-9]{1,16}-[0-9A-Za-z-]{20,255}`, "xoxb-", "xoxp-", "xoxa-", "xoxr-"), // Slack
-	shapesOf(`[0-9]{1,16}-[0-9A-Za-z-]{20,255}`, "xoxs-", "xapp-"),                   // Slack
-	shapesOf(`[0-9A-Za-z]{40,64}`, "sk-"),                                            // OpenAI, older
-	shapesOf(`[0-9A-Za-z_-]{40,255}`, "sk-proj-", "sk-svcacct-", "sk-admin-"),        // OpenAI
-	shapesOf(`[0-9A-Za-z_-]{40,255}`, "sk-ant-"),                                     // Anthropic
-	shapesOf(`[0-9A-Za-z]{24,255}`, "sk_live_", "sk_test_", "rk_live_"),              // Stripe
-	shapesOf(`[0-9A-Za-z]{24,255}`, "rk_test_", "whsec_"),                            // Stripe
-	shapesOf(`[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}`, "SG."),                          // SendGrid
-	shapesOf(`[0-9A-Za-z]{34}`, "hf_"),                                               // Hugging Face
-	shapesOf(`[0-9A-Za-z]{36}`, "npm_"),                                              // npm
-	shapesOf(`[0-9A-Za-z_-]{60,255}`, "pypi-AgEIcHlwaS5vcmc"),                        // PyPI
-	shapesOf(`[0-9a-f]{64}`, "dop_v1_", "doo_v1_", "dor_v1_"),                        // DigitalOcean
-	shapesOf(`[0-9a-fA-F]{32}`, "shpat_", "shpss_", "shpca_", "shppa_"),              // Shopify
-	shapesOf(`(?:[0-9A-Za-z_-]{90,255}|[0-9A-Za-z_-]{24})`, "hvs."),                  // Vault
-	shapesOf(`[0-9A-Z]{58}`, "AGE-SECRET-KEY-1"),                                     // age
-	shapesOf(`[0-9A-Za-z_-]{43}`, "dcd_a_", "dcd_u_", "dcd_m_"),                      // our own
-	shapesOf(`[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{20,}`, "eyJ"),                           // JSON Web Tokens
-)
+// shapeText has the known secrets: in each row what follows a prefix, and the prefixes. A shape is only here if its maker publishes it
+// and its prefix is unique.
+//
+//go:embed shapes.txt
+var shapeText string
+
+var shapes = func() (all []shape) {
+	for row := range strings.Lines(shapeText) {
+		if f := strings.Fields(row); f[0] != "#" {
+			whole := lazily(`^` + f[0])
+			for _, prefix := range f[1:] {
+				all = append(all, shape{prefix, whole})
+			}
+		}
+	}
+	return all
+}()
 
 // telegram matches a bot's token: its id and 35 characters.
 var telegram = lazily(`^[0-9]{8,10}:AA[0-9A-Za-z_-]{33}`)
-
-func shapesOf(rest string, prefixes ...string) (all []shape) {
-	whole := lazily(`^` + rest)
-	for _, prefix := range prefixes {
-		all = append(all, shape{prefix, whole})
-	}
-	return all
-}
 
 // known is the length in bytes of the known secret that text begins with, or 0. What follows cannot be part of it.
 func known(text string) int {

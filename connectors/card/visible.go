@@ -12,6 +12,7 @@ import (
 	"go.mau.fi/util/emojishortcodes"
 	"golang.org/x/text/unicode/bidi"
 	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/unicode/rangetable"
 
 	"github.com/daycared/daycared/internal/wire"
 )
@@ -25,28 +26,11 @@ const (
 	maxMarks = 2
 )
 
-// blank are code points in allowed categories that show nothing or next to nothing.
-var blank = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{Lo: 0x030A, Hi: 0x030A, Stride: 1}, // marks that Telegram removes
-		{Lo: 0x0333, Hi: 0x0333, Stride: 1},
-		{Lo: 0x033F, Hi: 0x033F, Stride: 1},
-		{Lo: 0x115F, Hi: 0x1160, Stride: 1}, // Hangul fillers
-		{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // empty Braille pattern
-		{Lo: 0x2D7F, Hi: 0x2D7F, Stride: 1}, // Tifinagh consonant joiner
-		{Lo: 0x303F, Hi: 0x303F, Stride: 1}, // ideographic half fill space
-		{Lo: 0x3164, Hi: 0x3164, Stride: 1}, // Hangul filler
-		{Lo: 0xFFA0, Hi: 0xFFA0, Stride: 1}, // halfwidth Hangul filler
-		{Lo: 0xFFFC, Hi: 0xFFFC, Stride: 1}, // object replacement
-	},
-	R32: []unicode.Range32{
-		{Lo: 0x1107F, Hi: 0x1107F, Stride: 1}, // Brahmi number joiner
-		{Lo: 0x13441, Hi: 0x13442, Stride: 1}, // blank hieroglyphs
-		{Lo: 0x16FE4, Hi: 0x16FE4, Stride: 1}, // Khitan filler
-		{Lo: 0x1BC9D, Hi: 0x1BC9E, Stride: 1}, // Duployan selector and mark without a visible form
-		{Lo: 0x1D159, Hi: 0x1D159, Stride: 1}, // null notehead
-	},
-}
+// blank are code points in allowed categories that show nothing or next to nothing: marks that Telegram removes, Hangul fillers, the empty
+// Braille pattern, the Tifinagh consonant joiner, the ideographic half fill space, object replacement, the Brahmi number joiner, blank
+// hieroglyphs, the Khitan filler, the Duployan selector and mark without a visible form, and the null notehead.
+var blank = rangetable.New(0x030A, 0x0333, 0x033F, 0x115F, 0x1160, 0x2800, 0x2D7F, 0x303F, 0x3164, 0xFFA0, 0xFFFC, 0x1107F, 0x13441, 0x13442,
+	0x16FE4, 0x1BC9D, 0x1BC9E, 0x1D159)
 
 // Visible renders text so that everything in it can be seen. Letters, numbers, punctuation, symbols and single spaces stay;
 // a letter keeps its first combining marks. Every other code point becomes an escape such as \u{202E}, every byte that is

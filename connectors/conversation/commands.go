@@ -62,7 +62,14 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 	case "/quiet":
 		return r.quiet(ctx, m, rest)
 	case "/trust":
-		return r.trust(ctx, m, rest)
+		in, words := m.Who.Language, strings.Fields(rest)
+		if len(words) < 2 || len(words) > 3 {
+			return in.Text("Say whom, and for how long, two hours at most: /trust AGENT 30m"), nil
+		}
+		span, _ := parseSpan(strings.ToLower(words[1]))
+		sure := len(words) == 3 && isOne(i18n.All("yes"), words[2])
+		g, err := r.Inbound.TrustAgent(ctx, m.From, words[0], span, sure)
+		return in.Sprintf("🤝 %s", card.InForce(g, r.shown(m.Who))), err
 	case "/lock", "/unlock":
 		return r.lock(ctx, m.From, name, rest, in)
 	case "/away":
@@ -136,18 +143,6 @@ func (r *Reader) quiet(ctx context.Context, m Message, text string) (string, err
 	}
 	return in.Sprintf("🔕 Its cards are silent until %s, but for high risk. What it asked is told then.",
 		card.AwayUntil(until, m.Who.Location, in)), err
-}
-
-// trust lets an agent do for a while what stays in its folder, in two steps.
-func (r *Reader) trust(ctx context.Context, m Message, text string) (string, error) {
-	in, words := m.Who.Language, strings.Fields(text)
-	if len(words) < 2 || len(words) > 3 {
-		return in.Text("Say whom, and for how long, two hours at most: /trust AGENT 30m"), nil
-	}
-	span, _ := parseSpan(strings.ToLower(words[1]))
-	sure := len(words) == 3 && isOne(i18n.All("yes"), words[2])
-	g, err := r.Inbound.TrustAgent(ctx, m.From, words[0], span, sure)
-	return in.Sprintf("🤝 %s", card.InForce(g, r.shown(m.Who))), err
 }
 
 // AgentStopped says that an agent is stopped, and that so many of its requests ended.

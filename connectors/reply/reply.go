@@ -88,7 +88,15 @@ func Parse(line string, r permissions.Request, code string, in i18n.Language) Re
 	case word == "n", isNo(word):
 		return denial(rest, r, code, in)
 	case word == "r":
-		return reason(rest, r, code, in)
+		a := Reply{Answer: permissions.Deny, Comment: rest}
+		token, more, _ := strings.Cut(rest, " ")
+		if n, isCall := call(token, r); isCall {
+			a.Call, a.Comment = n, strings.TrimSpace(more)
+		}
+		if a.Comment == "" {
+			a.Meaning = Reason
+		}
+		return offered(r, code, in, a)
 	}
 	if s, ok := permissions.KeyScope(fold(word)); ok {
 		return allowance(rest, s, r, code, in)
@@ -161,19 +169,6 @@ func denial(rest string, r permissions.Request, code string, in i18n.Language) R
 			return unclear(r, code, in)
 		}
 		rest = more
-	}
-	return offered(r, code, in, a)
-}
-
-// reason parses what may follow r: one call and the reason.
-func reason(rest string, r permissions.Request, code string, in i18n.Language) Reply {
-	a := Reply{Answer: permissions.Deny, Comment: rest}
-	token, more, _ := strings.Cut(rest, " ")
-	if n, isCall := call(token, r); isCall {
-		a.Call, a.Comment = n, strings.TrimSpace(more)
-	}
-	if a.Comment == "" {
-		a.Meaning = Reason
 	}
 	return offered(r, code, in, a)
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/talk"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -155,7 +156,18 @@ func (c *Connector) Run(ctx context.Context) error {
 	poller := newPoller(c.api, c.state, c.now, c.log)
 	group, running := errgroup.WithContext(ctx)
 	if poller.before = c.in.Downtime(); poller.before <= tapLife { // otherwise the first answered poll reports the gap
-		group.Go(func() error { return d.begin(running) })
+		group.Go(func() error { // refreshes the cards that a short stop left behind
+			tries := wire.Tries(time.Second, time.Minute)
+			for running.Err() == nil {
+				_, err := d.in.Refresh(running, Name)
+				if err == nil {
+					break
+				}
+				d.log.Warn("refresh cards: retrying", "err", err)
+				_ = timing.Pause(running, tries.NextBackOff()) // the loop checks ctx
+			}
+			return nil
+		})
 	}
 	group.Go(func() error { return poller.run(running, d.update, d.gap) })
 	group.Go(func() error { return d.menus(running) })

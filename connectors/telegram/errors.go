@@ -1,9 +1,11 @@
 package telegram
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,68 +48,32 @@ func (e *pausedError) RetryAfter() time.Duration { return e.left }
 var errSkip = errors.New("the update cannot be handled")
 
 // meaning classifies a Bot API error.
-type meaning int
+type meaning string
 
 const (
-	meansUnknown meaning = iota
-	meansGone            // nothing can be written there until a person acts
-	meansSame            // the edit changes nothing
-	meansFixed           // the message cannot be edited any more
-	meansPolled          // another program polls with this token
-	meansHooked          // a webhook is set
-	meansDenied          // the token is invalid
-	meansBusy            // or an error of their server: retry
-	meansMoved           // the group has a new id
+	meansUnknown meaning = ""
+	meansGone    meaning = "gone"   // nothing can be written there until a person acts
+	meansSame    meaning = "same"   // the edit changes nothing
+	meansFixed   meaning = "fixed"  // the message cannot be edited any more
+	meansPolled  meaning = "polled" // another program polls with this token
+	meansHooked  meaning = "hooked" // a webhook is set
+	meansDenied  meaning = "denied" // the token is invalid
+	meansBusy    meaning = "busy"   // or an error of their server: retry
+	meansMoved   meaning = "moved"  // the group has a new id
 )
 
-// Reasons why a person cannot be written to, until they act or for good.
+// Reasons why a person cannot be written to, until they act or for good; as in errors.txt.
 const (
 	hasBlocked   = "has blocked the bot"
 	neverStarted = "never pressed Start"
 	noAccount    = "has no Telegram account any more"
 )
 
-// meanings maps error codes and parts of the description, in any case, to their meaning; the first match counts. The texts
-// are those of the Bot API server and of Telegram behind it. words are for people and contain the recipient's name.
-var meanings = []struct {
-	code  int
-	text  string
-	means meaning
-	words string
-}{
-	{403, "bot was blocked by the user", meansGone, "{name} " + hasBlocked},
-	{400, "USER_IS_BLOCKED", meansGone, "{name} " + hasBlocked},
-	{403, "user is deactivated", meansGone, "{name} " + noAccount},
-	{400, "INPUT_USER_DEACTIVATED", meansGone, "{name} " + noAccount},
-	{403, "bot can't initiate conversation with a user", meansGone, "{name} " + neverStarted},
-	{400, "chat not found", meansGone, "{name} " + neverStarted},
-	{400, "PEER_ID_INVALID", meansGone, "{name} " + neverStarted},
-	{403, "bot can't send messages to bots", meansGone, "{name} is a bot"},
-	{403, "bot was kicked from", meansGone, "the bot was removed from the group"},
-	{403, "bot is not a member of", meansGone, "the bot is not in the group"},
-	{403, "the group chat was deleted", meansGone, "the group was deleted"},
-	{400, "have no rights to send a message", meansGone, "the bot may not write in the group"},
-	{400, "not enough rights to send", meansGone, "the bot may not write in the group"},
-	{400, "need administrator rights in the channel chat", meansGone, "the bot may not write in the channel"},
-	{400, "CHAT_WRITE_FORBIDDEN", meansGone, "the bot may not write in the group"},
-	{400, "CHAT_RESTRICTED", meansGone, "the bot may not write in the group"},
-	{400, "message thread not found", meansGone, "the topic in the group was deleted"},
-	{400, "TOPIC_DELETED", meansGone, "the topic in the group was deleted"},
-	{400, "TOPIC_CLOSED", meansGone, "the topic in the group was closed"},
-	{403, "", meansGone, "Telegram does not let the bot write to {name}"},
-
-	{400, "message is not modified", meansSame, ""},
-	{400, "message to edit not found", meansFixed, ""},
-	{400, "message can't be edited", meansFixed, ""},
-	{400, "MESSAGE_ID_INVALID", meansFixed, ""},
-	{400, "there is no text in the message to edit", meansFixed, ""},
-
-	{409, "webhook is active", meansHooked, ""},
-	{409, "terminated by setWebhook request", meansHooked, ""},
-	{409, "", meansPolled, ""},
-	{401, "", meansDenied, ""},
-	{429, "", meansBusy, ""},
-}
+// meanings has a row for each error: its code, its meaning, a part of the description, in any case, and words for people, which contain
+// the recipient's name. The first row that matches counts. The texts are those of the Bot API server and of Telegram behind it.
+//
+//go:embed errors.txt
+var meanings string
 
 func meaningOf(err error) (m meaning, words string) {
 	var lost *lostError
@@ -125,9 +91,10 @@ func meaningOf(err error) (m meaning, words string) {
 		return meansDenied, ""
 	}
 	text := strings.ToLower(e.Text)
-	for _, row := range meanings {
-		if e.Code == row.code && strings.Contains(text, strings.ToLower(row.text)) {
-			return row.means, row.words
+	for row := range strings.Lines(meanings) {
+		cells := strings.Split(strings.TrimSuffix(row, "\n"), "\t")
+		if strconv.Itoa(e.Code) == cells[0] && strings.Contains(text, strings.ToLower(cells[2])) {
+			return meaning(cells[1]), cells[3]
 		}
 	}
 	return meansUnknown, ""

@@ -110,26 +110,21 @@ func (d *handler) probe(ctx context.Context) error {
 	return nil
 }
 
-// migrates records the new id of a group.
-func (d *handler) migrates(ctx context.Context, was, to int64) error {
-	places, err := d.places(ctx, was)
-	for _, p := range places {
-		if at, bad := parsePlace(p.Now); bad == nil && err == nil {
-			err = d.in.RenameGroup(ctx, p.Now, Place(to, at.thread))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	d.rooms.look.Notify()
-	return nil
-}
-
 // groupMessage handles a message of a group. Only people who are asked may answer there; nobody else gets a reaction.
 func (d *handler) groupMessage(ctx context.Context, u update) error {
 	m := u.Message
 	if m.MigrateTo != 0 {
-		return d.migrates(ctx, m.Chat.ID, m.MigrateTo)
+		places, err := d.places(ctx, m.Chat.ID)
+		for _, p := range places {
+			if at, bad := parsePlace(p.Now); bad == nil && err == nil {
+				err = d.in.RenameGroup(ctx, p.Now, Place(m.MigrateTo, at.thread))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		d.rooms.look.Notify()
+		return nil
 	}
 	switch asked, err := d.asksIn(ctx, m.Chat.ID); {
 	case err != nil:

@@ -285,7 +285,7 @@ func keys(p connectors.Prompt) keyboard {
 	for i, o := range r.Options {
 		switch s, allows := o.ID.Scope(); {
 		case r.Kind == permissions.KindClarification:
-			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, prose(o.Label)), "")})
+			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, card.Isolate(card.Prose(o.Label))), "")})
 		case allows && (len(b.free) == 0 || o.ID.With() > 0): // an approval can only be replaced by a denial
 		case allows && s == permissions.Once:
 			row = append([]key{b.key(o.ID, 0, "✅ "+b.label(o), styleYes)}, row...)

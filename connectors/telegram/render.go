@@ -396,9 +396,6 @@ func cuts(text string, at int) bool { return at < len(text) && !utf8.RuneStart(t
 // visible is [card.Visible] for Telegram.
 func visible(text string) string { return card.Isolate(card.Visible(text)) }
 
-// prose is [card.Prose] for Telegram.
-func prose(text string) string { return card.Isolate(card.Prose(text)) }
-
 // clipTo shortens text to at most that many UTF-16 code units, with "…" at the end if it was cut.
 func clipTo(text string, most int) string {
 	if card.UTF16.Of(text) <= most {

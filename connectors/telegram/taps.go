@@ -36,20 +36,6 @@ func newHandler(c *Connector) *handler {
 	})}
 }
 
-// begin refreshes the cards that were left behind by a short stop.
-func (d *handler) begin(ctx context.Context) error {
-	tries := wire.Tries(time.Second, time.Minute)
-	for ctx.Err() == nil {
-		_, err := d.in.Refresh(ctx, Name)
-		if err == nil {
-			break
-		}
-		d.log.Warn("refresh cards: retrying", "err", err)
-		_ = timing.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
-	}
-	return nil
-}
-
 const (
 	// atOnce is how many cards are edited concurrently at a stop.
 	atOnce = 8

@@ -31,7 +31,10 @@ func (d *handler) message(ctx context.Context, u update) error {
 	if err != nil {
 		return d.unknownSender(ctx, m, err)
 	}
-	d.greet(m.Chat.ID)
+	select {
+	case d.wrote <- m.Chat.ID:
+	default: // a later message requests it again
+	}
 	switch code, answer, wanted := asked(d.ours(m)); {
 	case m.foreign():
 		d.tell(ctx, m, who.Language.Text(forwarded))
@@ -341,11 +344,3 @@ func (d *handler) offer(ctx context.Context, given map[int64]offered, chat int64
 }
 
 func inChat(chat int64) any { return map[string]any{"type": "chat", "chat_id": chat} }
-
-// greet requests the menu for a person's chat that has none.
-func (d *handler) greet(chat int64) {
-	select {
-	case d.wrote <- chat:
-	default: // a later message requests it again
-	}
-}

@@ -33,19 +33,6 @@ const (
 	// fingers is how long after the last key a card waits, so that it does not interrupt a line.
 	fingers = 3 * time.Second
 
-	helpAlone = `What waits for your answer comes here, one card after the other; the row below a card says what to type.
-
-/pending · what waits for your answer
-/grants · what you have granted; /revoke ID takes it back
-/stop all · cancels everything and refuses everything new
-/resume · goes on after that
-/quiet AGENT 1h · makes its cards silent, and tells then what it asked; /quiet AGENT off ends that
-/trust AGENT 30m · lets it do unasked what stays in its folder, after a second step; a denial ends that
-/stop CODE · denies that and refuses what its agent asks, until /resume AGENT
-/away until Monday to NAME · others are asked instead, where a route names any; /away off ends that
-/whoami · who you are here
-/help · this`
-
 	help = `What waits for your answer comes here, one card after the other; the row below a card says what to type.
 Whatever you type while there is none goes to your agent. While there is one, begin with >, as in: > how far are you?
 
@@ -71,8 +58,12 @@ func (s *screen) talk(ctx context.Context) {
 	_, err := t.in.Agents(ctx, t.identity())
 	alone := permissions.CodeOf(err) == permissions.CodeNoAgent
 	text := t.language().Text(help)
-	if alone {
-		text = t.language().Text(helpAlone)
+	if alone { // without what is about agents
+		rows := strings.Split(text, "\n")
+		rows = slices.DeleteFunc(slices.Delete(rows, 1, 2), func(row string) bool {
+			return strings.HasPrefix(row, "/agents") || strings.HasPrefix(row, "/status") || strings.HasPrefix(row, "/stop ·")
+		})
+		text = strings.Join(rows, "\n")
 	}
 	if t.o.Leave != "" {
 		text += "\n\n" + t.o.Leave

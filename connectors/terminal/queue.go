@@ -59,15 +59,6 @@ func (s *screen) apply(n update) {
 	}
 }
 
-// flushTexts shows the texts that were left when Run ended.
-func (s *screen) flushTexts(left []update) {
-	for _, n := range left {
-		if n.text != "" {
-			s.put(n.text)
-		}
-	}
-}
-
 // wasted reports whether an approval had no effect.
 func wasted(r permissions.Request) bool { return !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() }
 

@@ -174,7 +174,11 @@ func (t *Terminal) Run(ctx context.Context) error {
 	for {
 		news := t.take(heard)
 		if ctx.Err() != nil { // checked after take, because the end of ctx wakes Run, too
-			s.flushTexts(news)
+			for _, n := range news {
+				if n.text != "" {
+					s.put(n.text)
+				}
+			}
 			s.leave()
 			return nil
 		}

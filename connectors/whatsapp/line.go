@@ -39,21 +39,6 @@ type disconnect struct {
 	until time.Time // end of a ban
 }
 
-// keep keeps the account connected until ctx ends. While it is unusable, it is checked periodically.
-func (d *handler) keep(ctx context.Context) error {
-	for ctx.Err() == nil {
-		switch e, err := d.serveDevice(ctx); {
-		case ctx.Err() != nil:
-		case err != nil:
-			d.note(disconnect{to: isBroken, why: err.Error()})
-		case e.to != isStarting:
-			d.note(e)
-		}
-		_ = timing.Pause(ctx, d.again) // the loop checks ctx
-	}
-	return nil
-}
-
 // serveDevice opens the account and serves it until the device is gone. It returns the new state, if that is news; by then the
 // file is released and another device can be linked.
 func (d *handler) serveDevice(ctx context.Context) (e disconnect, err error) {

@@ -295,13 +295,6 @@ func (c *Connector) Invite(context.Context) (connectors.Invitation, error) {
 
 const welcome = " What agents want to do comes here, with how to answer below it. /help says what else you can write."
 
-func (d *handler) deliver(ctx context.Context) error {
-	return d.SendQueued(ctx, func(number, text string) {
-		as := ref{number, newID("")}
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(text), "", true) })
-	})
-}
-
 const help = `daycared asks you here when an agent needs a permission. Answer below the card, or write:
 
 yes K7F3Q · allow once

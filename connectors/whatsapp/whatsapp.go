@@ -32,6 +32,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Name identifies this connector in copies, decided_via and the configuration.
@@ -121,8 +122,25 @@ func (c *Connector) Health() error { return c.state.Health() }
 func (c *Connector) Run(ctx context.Context) error {
 	d := newHandler(c)
 	group, running := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.keep(running) })
-	group.Go(func() error { return d.deliver(running) })
+	group.Go(func() error { // while the account is unusable, it is checked periodically
+		for running.Err() == nil {
+			switch e, err := d.serveDevice(running); {
+			case running.Err() != nil:
+			case err != nil:
+				d.note(disconnect{to: isBroken, why: err.Error()})
+			case e.to != isStarting:
+				d.note(e)
+			}
+			_ = timing.Pause(running, d.again) // the loop checks ctx
+		}
+		return nil
+	})
+	group.Go(func() error {
+		return d.SendQueued(running, func(number, text string) {
+			as := ref{number, newID("")}
+			d.aside(running, func(ctx context.Context) error { return d.say(ctx, as, loose(text), "", true) })
+		})
+	})
 	err := group.Wait()
 	c.work.Wait()
 	return err
