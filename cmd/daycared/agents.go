@@ -63,21 +63,16 @@ func (c *CLI) ownAgents(
 		}
 		one.Person = cmp.Or(a.Person, s.Operator().Name)
 		for _, m := range a.MCP {
-			server := c.server(m, a.Name, walls, log)
+			reach := sandbox.Policy{Read: m.Read, Write: m.Write, Network: m.Network, Env: c.handedOn(m.Env)}
+			server := remote.New(remote.Options{
+				Name: m.Name, Version: version, Log: log.With("agent", a.Name, "mcp", m.Name),
+				Command: func(ctx context.Context) (*exec.Cmd, func(), error) { return walls.Command(ctx, reach, m.Command...) },
+			})
 			one.Servers, servers = append(one.Servers, server), append(servers, server)
 		}
 		all = append(all, one)
 	}
 	return runtime.New(runtime.Options{Agents: all, Others: others, Store: rows, Now: time.Now, Log: log}), servers, nil
-}
-
-// server is an agent's MCP server, in a sandbox of its own that reaches only what its entry names.
-func (c *CLI) server(m config.MCPServer, agent string, walls *sandbox.Sandbox, log *slog.Logger) *remote.Server {
-	reach := sandbox.Policy{Read: m.Read, Write: m.Write, Network: m.Network, Env: c.handedOn(m.Env)}
-	return remote.New(remote.Options{
-		Name: m.Name, Version: version, Log: log.With("agent", agent, "mcp", m.Name),
-		Command: func(ctx context.Context) (*exec.Cmd, func(), error) { return walls.Command(ctx, reach, m.Command...) },
-	})
 }
 
 func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbox, log *slog.Logger) (runtime.Agent, error) {

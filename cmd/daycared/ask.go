@@ -45,10 +45,8 @@ func (q *question) flags(cmd *cobra.Command) {
 
 func (c *CLI) askCommand() *cobra.Command {
 	q := &question{request: permissions.Request{Kind: permissions.KindPermission}}
-	cmd := &cobra.Command{
-		Use:  "ask TAG… --reason TEXT",
-		Args: arguments(cobra.MinimumNArgs(1), "at least one permission, such as @network"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+	cmd := newCommand("ask TAG… --reason TEXT", arguments(cobra.MinimumNArgs(1), "at least one permission, such as @network"),
+		func(cmd *cobra.Command, args []string) (err error) {
 			if q.request.Tags, err = permissions.ParseTags(args); err != nil {
 				return usage("%s", err)
 			}
@@ -58,8 +56,7 @@ func (c *CLI) askCommand() *cobra.Command {
 				}
 			}
 			return c.ask(cmd.Context(), q)
-		},
-	}
+		})
 	q.flags(cmd)
 	cmd.Flags().StringVar(&q.request.Reason, "reason", "", "why, in a sentence that the person reads")
 	cmd.Flags().StringVar(&q.scope, "scope", "", "the widest scope to offer: once, session, 15m, always (default: every configured one)")
@@ -68,26 +65,21 @@ func (c *CLI) askCommand() *cobra.Command {
 
 func (c *CLI) confirmCommand() *cobra.Command {
 	q := &question{request: permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm}}
-	cmd := &cobra.Command{
-		Use:  "confirm QUESTION",
-		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("confirm QUESTION", arguments(cobra.ExactArgs(1), "one question, in quotes"),
+		func(cmd *cobra.Command, args []string) error {
 			if q.request.Message = args[0]; strings.TrimSpace(args[0]) == "" {
 				return usage("confirm needs a question")
 			}
 			return c.ask(cmd.Context(), q)
-		},
-	}
+		})
 	q.flags(cmd)
 	return cmd
 }
 
 func (c *CLI) chooseCommand() *cobra.Command {
 	q := &question{request: permissions.Request{Kind: permissions.KindClarification}}
-	cmd := &cobra.Command{
-		Use:  "choose QUESTION --option A --option B",
-		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("choose QUESTION --option A --option B", arguments(cobra.ExactArgs(1), "one question, in quotes"),
+		func(cmd *cobra.Command, args []string) error {
 			if q.request.Message = args[0]; strings.TrimSpace(args[0]) == "" {
 				return usage("choose needs a question")
 			}
@@ -96,8 +88,7 @@ func (c *CLI) chooseCommand() *cobra.Command {
 				return usage("choose takes --option two to twenty times, not %s", cmp.Or(times[n], fmt.Sprintf("%d times", n)))
 			}
 			return c.ask(cmd.Context(), q)
-		},
-	}
+		})
 	q.flags(cmd)
 	cmd.Flags().StringArrayVar(&q.request.Choices, "option", nil, "one option; give it at least twice")
 	return cmd
@@ -211,10 +202,8 @@ func (q *question) checkText() error {
 
 func (c *CLI) tellCommand() *cobra.Command {
 	t := permissions.Telling{}
-	cmd := &cobra.Command{
-		Use:  "tell NAME TEXT",
-		Args: arguments(cobra.ExactArgs(2), "the name of a person, and a text"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("tell NAME TEXT", arguments(cobra.ExactArgs(2), "the name of a person, and a text"),
+		func(cmd *cobra.Command, args []string) error {
 			if args[0] == "" {
 				return usage("tell needs the name of a person, not an empty one")
 			}
@@ -229,8 +218,7 @@ func (c *CLI) tellCommand() *cobra.Command {
 				return usage("%s", err)
 			}
 			return c.tell(cmd.Context(), args[0], t)
-		},
-	}
+		})
 	cmd.Flags().StringVar(&t.Agent, "agent", "", "name to show; people see it as a claim")
 	cmd.Flags().StringVar(&t.Title, "title", "", "what it is about, in at most 100 characters")
 	cmd.Flags().BoolVar(&t.Silent, "silent", false, "without a sound, where the channel can do that")

@@ -39,12 +39,9 @@ const auditRow = "%-6v  %-24s  %-20s  %-5s  %-26s  %-16s  %s\n"
 
 func (c *CLI) auditCommand() *cobra.Command {
 	f := auditFilter{}
-	cmd := &cobra.Command{
-		Use: "audit",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			return c.audit(cmd.Context(), client, f)
-		}),
-	}
+	cmd := c.adminCommand("audit", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		return c.audit(cmd.Context(), client, f)
+	})
 	cmd.Flags().StringVar(&f.agent, "agent", "", "list what is about requests of this agent, by its name or the account's, as in uid:1000")
 	cmd.Flags().StringVar(&f.request, "request", "", "list what is about this request, by its id or its code")
 	cmd.AddCommand(c.verifyCommand(), c.newKeyCommand())
@@ -244,53 +241,49 @@ func newestMatching(
 func (c *CLI) verifyCommand() *cobra.Command {
 	var remembered []string
 	key := ""
-	cmd := &cobra.Command{
-		Use:  "verify [FILE]",
-		Args: arguments(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if slices.Contains(remembered, "") {
-				return usage("--head is SEQ:HASH, as audit verify prints it, and is empty")
-			}
-			if len(args) == 0 && key == "" {
-				return c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-					tell, end := c.progressBar()
-					heads, err := client.Verify(cmd.Context(), func(p wire.Progress) { tell("audit", p.Done, p.All) })
-					end()
-					if errors.Is(err, wire.ErrUnreachable) {
-						c.say("daycared audit verify FILE checks a backup, or the store of a daemon that does not run")
-					}
-					for _, head := range remembered {
-						if err == nil {
-							err = c.remembered(cmd, client, head)
-						}
-					}
+	cmd := newCommand("verify [FILE]", arguments(cobra.MaximumNArgs(1)), func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(remembered, "") {
+			return usage("--head is SEQ:HASH, as audit verify prints it, and is empty")
+		}
+		if len(args) == 0 && key == "" {
+			return c.withAdmin(cmd, args, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+				tell, end := c.progressBar()
+				heads, err := client.Verify(cmd.Context(), func(p wire.Progress) { tell("audit", p.Done, p.All) })
+				end()
+				if errors.Is(err, wire.ErrUnreachable) {
+					c.say("daycared audit verify FILE checks a backup, or the store of a daemon that does not run")
+				}
+				for _, head := range remembered {
 					if err == nil {
-						err = c.printHeads(heads)
+						err = c.remembered(cmd, client, head)
 					}
-					return err
-				})(cmd, args)
-			}
-			if len(args) == 0 || len(remembered) > 0 {
-				return usage("--audit-key is for a FILE, and --head for the audit of the running daemon")
-			}
-			_, paths, err := c.load()
-			if err != nil {
+				}
+				if err == nil {
+					err = c.printHeads(heads)
+				}
 				return err
-			}
-			o := storeOptions(paths, nil)
-			o.Path, o.CopyKey = args[0], key
-			if _, err := os.Stat(key); key != "" && err != nil {
-				return fmt.Errorf("read the audit key: %w", err)
-			}
-			tell, end := c.progressBar()
-			v, err := store.VerifyFile(cmd.Context(), o, func(done, all int64) { tell(filepath.Base(args[0]), done, all) })
-			end()
-			if err != nil {
-				return fmt.Errorf("verify %s: %w", args[0], err)
-			}
-			return errors.Join(c.printHeads(v.Chains), notChecked(v))
-		},
-	}
+			})
+		}
+		if len(args) == 0 || len(remembered) > 0 {
+			return usage("--audit-key is for a FILE, and --head for the audit of the running daemon")
+		}
+		_, paths, err := c.load()
+		if err != nil {
+			return err
+		}
+		o := storeOptions(paths, nil)
+		o.Path, o.CopyKey = args[0], key
+		if _, err := os.Stat(key); key != "" && err != nil {
+			return fmt.Errorf("read the audit key: %w", err)
+		}
+		tell, end := c.progressBar()
+		v, err := store.VerifyFile(cmd.Context(), o, func(done, all int64) { tell(filepath.Base(args[0]), done, all) })
+		end()
+		if err != nil {
+			return fmt.Errorf("verify %s: %w", args[0], err)
+		}
+		return errors.Join(c.printHeads(v.Chains), notChecked(v))
+	})
 	cmd.Flags().StringArrayVar(&remembered, "head", nil,
 		"SEQ:HASH of an entry seen earlier, which must still be there; may be given several times")
 	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
@@ -333,37 +326,34 @@ func (c *CLI) printHeads(heads []permissions.Head) error {
 
 // newKeyCommand replaces a lost or exposed key.
 func (c *CLI) newKeyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "new-key",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, paths, err := c.load()
-			if err != nil {
-				return err
-			}
-			if _, err := os.Stat(filepath.Join(paths.DataDir, storeName)); err != nil && paths.Database == "" {
-				return fmt.Errorf("there is no store to make a key for: %w", err)
-			}
-			dir, err := openDataDir(paths.DataDir, c.UID, "")
-			if err != nil {
-				return err
-			}
-			defer func() { _ = dir.Close() }() // it is released when the process ends
-			o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
-			o.NewKey = true
-			o.Held = func(where string) { c.say("the daemon at %s holds the database: waiting until it stops", where) }
-			rows, err := store.Open(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			now, err := rows.Suspended(cmd.Context())
-			if err := errors.Join(err, rows.Close()); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.Out, "new audit key: %s\n", paths.AuditKey)
-			c.printNewLife(now)
-			return nil
-		},
-	}
+	return newCommand("new-key", nil, func(cmd *cobra.Command, _ []string) error {
+		_, paths, err := c.load()
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(paths.DataDir, storeName)); err != nil && paths.Database == "" {
+			return fmt.Errorf("there is no store to make a key for: %w", err)
+		}
+		dir, err := openDataDir(paths.DataDir, c.UID, "")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = dir.Close() }() // it is released when the process ends
+		o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
+		o.NewKey = true
+		o.Held = func(where string) { c.say("the daemon at %s holds the database: waiting until it stops", where) }
+		rows, err := store.Open(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		now, err := rows.Suspended(cmd.Context())
+		if err := errors.Join(err, rows.Close()); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Out, "new audit key: %s\n", paths.AuditKey)
+		c.printNewLife(now)
+		return nil
+	})
 }
 
 // soundChain is a verified chain in JSON.
@@ -541,47 +531,44 @@ func post(ctx context.Context, address string, body []byte) error {
 
 func (c *CLI) eventsCommand() *cobra.Command {
 	after := admin.FromNow
-	cmd := &cobra.Command{
-		Use: "events",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("after") && after < 0 {
-				return usage("--after is the seq of an event seen before, or 0 for all of them, not %d", after)
+	cmd := newCommand("events", nil, func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("after") && after < 0 {
+			return usage("--after is the seq of an event seen before, or 0 for all of them, not %d", after)
+		}
+		since, err := c.listing.begin(time.Local)
+		if err != nil {
+			return err
+		}
+		if c.listing.since != "" && !cmd.Flags().Changed("after") {
+			after = 0
+		}
+		client, err := c.adminClient()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		client.Lost = func(error) { c.say("the daemon is away; what happens is told when it is back") }
+		client.Back = func() { c.say("the daemon is back") }
+		told := 0
+		err = client.Events(cmd.Context(), after, func(e wire.Event) (err error) {
+			if e.At.Before(since) {
+				return nil
 			}
-			since, err := c.listing.begin(time.Local)
-			if err != nil {
-				return err
+			if c.asJSON {
+				err = c.json(e)
+			} else {
+				_, err = fmt.Fprintln(c.Out, eventLine(e, time.Local))
 			}
-			if c.listing.since != "" && !cmd.Flags().Changed("after") {
-				after = 0
-			}
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			client.Lost = func(error) { c.say("the daemon is away; what happens is told when it is back") }
-			client.Back = func() { c.say("the daemon is back") }
-			told := 0
-			err = client.Events(cmd.Context(), after, func(e wire.Event) (err error) {
-				if e.At.Before(since) {
-					return nil
-				}
-				if c.asJSON {
-					err = c.json(e)
-				} else {
-					_, err = fmt.Fprintln(c.Out, eventLine(e, time.Local))
-				}
-				if told++; err == nil && told == c.listing.limit {
-					err = errEnough
-				}
-				return err
-			})
-			if errors.Is(err, context.Canceled) || errors.Is(err, errEnough) {
-				return nil // Ctrl-C is the normal end
+			if told++; err == nil && told == c.listing.limit {
+				err = errEnough
 			}
 			return err
-		},
-	}
+		})
+		if errors.Is(err, context.Canceled) || errors.Is(err, errEnough) {
+			return nil // Ctrl-C is the normal end
+		}
+		return err
+	})
 	cmd.Flags().Int64Var(&after, "after", after, "seq of the last event seen, 0 for all of them (default: from now on)")
 	cmd.Flags().Lookup("after").DefValue = "0" // hides the default in the help
 	return cmd

@@ -21,24 +21,20 @@ import (
 )
 
 func (c *CLI) backupCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "backup [FILE]",
-		Args: arguments(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, paths, err := c.load()
-			if err != nil {
+	return newCommand("backup [FILE]", arguments(cobra.MaximumNArgs(1)), func(cmd *cobra.Command, args []string) error {
+		_, paths, err := c.load()
+		if err != nil {
+			return err
+		}
+		to := ""
+		if len(args) == 1 {
+			to = args[0]
+			if err := checkBackupName(to); err != nil {
 				return err
 			}
-			to := ""
-			if len(args) == 1 {
-				to = args[0]
-				if err := checkBackupName(to); err != nil {
-					return err
-				}
-			}
-			return c.backup(cmd.Context(), paths, to)
-		},
-	}
+		}
+		return c.backup(cmd.Context(), paths, to)
+	})
 }
 
 // storeCopy is a verified copy of a store in JSON.
@@ -100,10 +96,8 @@ func (c *CLI) backup(ctx context.Context, paths config.Paths, to string) error {
 
 func (c *CLI) restoreCommand() *cobra.Command {
 	key := ""
-	cmd := &cobra.Command{
-		Use:  "restore FILE",
-		Args: arguments(cobra.ExactArgs(1), "the backup to put in place of the store"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("restore FILE", arguments(cobra.ExactArgs(1), "the backup to put in place of the store"),
+		func(cmd *cobra.Command, args []string) error {
 			_, paths, err := c.load()
 			if err != nil {
 				return err
@@ -114,8 +108,7 @@ func (c *CLI) restoreCommand() *cobra.Command {
 			}
 			_ = from.Close() // before the store opens it: closing it later would release the store's locks
 			return c.restore(cmd.Context(), paths, args[0], key)
-		},
-	}
+		})
 	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
 	return cmd
 }
@@ -209,31 +202,28 @@ func notChecked(v store.Verified) error {
 }
 
 func (c *CLI) suspendedCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "suspended",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			zone := here(cmd.Context(), client).Location
-			since, err := c.listing.begin(zone)
-			if err != nil {
-				return err
-			}
-			list, err := client.Suspended(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list = newest(list, since, c.listing.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
-			if c.asJSON {
-				return c.json(append([]admin.Suspended{}, list...)) // [] if empty
-			}
-			if len(list) == 0 {
-				c.say("nothing is suspended")
-			}
-			if len(list) > 0 {
-				c.say("if a backup was put back by hand, locks made since, if any, are lost: lock again whoever is to be locked")
-			}
-			return c.printSuspended(list, zone)
-		}),
-	}
+	return c.adminCommand("suspended", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		zone := here(cmd.Context(), client).Location
+		since, err := c.listing.begin(zone)
+		if err != nil {
+			return err
+		}
+		list, err := client.Suspended(cmd.Context())
+		if err != nil {
+			return err
+		}
+		list = newest(list, since, c.listing.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
+		if c.asJSON {
+			return c.json(append([]admin.Suspended{}, list...)) // [] if empty
+		}
+		if len(list) == 0 {
+			c.say("nothing is suspended")
+		}
+		if len(list) > 0 {
+			c.say("if a backup was put back by hand, locks made since, if any, are lost: lock again whoever is to be locked")
+		}
+		return c.printSuspended(list, zone)
+	})
 }
 
 func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error {
@@ -270,29 +260,25 @@ func suspendedName(s admin.Suspended) string {
 
 func (c *CLI) reinstateCommand() *cobra.Command {
 	all := false
-	cmd := &cobra.Command{
-		Use:  "reinstate ID…|--all",
-		Args: cobra.ArbitraryArgs,
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
-			if all == (len(args) > 0) {
-				return usage("name what to reinstate, as daycared suspended lists it, or say --all")
-			}
-			list, err := client.Reinstate(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			if len(list) == 0 {
-				c.say("nothing is suspended")
-			}
-			if c.asJSON {
-				return c.json(map[string]any{"reinstated": append([]admin.Suspended{}, list...)})
-			}
-			for _, s := range list {
-				fmt.Fprintf(c.Out, "reinstated %s %s\n", s.Kind, suspendedName(s))
-			}
-			return nil
-		}),
-	}
+	cmd := c.adminCommand("reinstate ID…|--all", cobra.ArbitraryArgs, func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		if all == (len(args) > 0) {
+			return usage("name what to reinstate, as daycared suspended lists it, or say --all")
+		}
+		list, err := client.Reinstate(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			c.say("nothing is suspended")
+		}
+		if c.asJSON {
+			return c.json(map[string]any{"reinstated": append([]admin.Suspended{}, list...)})
+		}
+		for _, s := range list {
+			fmt.Fprintf(c.Out, "reinstated %s %s\n", s.Kind, suspendedName(s))
+		}
+		return nil
+	})
 	cmd.Flags().BoolVar(&all, "all", false, "everything that is suspended")
 	return cmd
 }

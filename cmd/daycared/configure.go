@@ -16,32 +16,27 @@ import (
 )
 
 func (c *CLI) configCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:  "config",
-		RunE: func(*cobra.Command, []string) error { return usage("say config check or config show") },
-	}
+	cmd := newCommand("config", nil, func(*cobra.Command, []string) error {
+		return usage("say config check or config show")
+	})
 	cmd.AddCommand(c.checkCommand(), c.configShowCommand())
 	return cmd
 }
 
 func (c *CLI) configShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "show [KEY]",
-		Args: arguments(cobra.MaximumNArgs(1), "one key at most"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return c.showKey(args[0])
-			}
-			cfg, _, err := c.load()
-			if err != nil {
-				return err
-			}
-			if c.asJSON {
-				return c.json(map[string]any{"file": wire.OrNull(absolute(cfg.File)), "settings": cfg.Settings()})
-			}
-			return cfg.Show(c.Out)
-		},
-	}
+	return newCommand("show [KEY]", arguments(cobra.MaximumNArgs(1), "one key at most"), func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return c.showKey(args[0])
+		}
+		cfg, _, err := c.load()
+		if err != nil {
+			return err
+		}
+		if c.asJSON {
+			return c.json(map[string]any{"file": wire.OrNull(absolute(cfg.File)), "settings": cfg.Settings()})
+		}
+		return cfg.Show(c.Out)
+	})
 }
 
 func (c *CLI) showKey(key string) error {
@@ -102,16 +97,12 @@ func count(n int, one, more string) string {
 
 func (c *CLI) checkCommand() *cobra.Command {
 	as := ""
-	cmd := &cobra.Command{
-		Use:  "check [FILE]",
-		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				c.configFlag = args[0]
-			}
-			return c.checkConfig(cmd.Context(), as)
-		},
-	}
+	cmd := newCommand("check [FILE]", arguments(cobra.MaximumNArgs(1), "one file at most"), func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			c.configFlag = args[0]
+		}
+		return c.checkConfig(cmd.Context(), as)
+	})
 	cmd.Flags().StringVar(&as, "as", "", "the account that will serve (default: the one whose the data directory is, else this one)")
 	return cmd
 }

@@ -26,10 +26,9 @@ import (
 func (c *CLI) connectCommand() *cobra.Command {
 	var write, remove bool
 	var gate string
-	cmd := &cobra.Command{
-		Use:  "connect AGENT [--write|--remove] [--gate all|risky]",
-		Args: arguments(cobra.ExactArgs(1), "one agent: "+strings.Join(connect.Names(), ", ")),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("connect AGENT [--write|--remove] [--gate all|risky]",
+		arguments(cobra.ExactArgs(1), "one agent: "+strings.Join(connect.Names(), ", ")),
+		func(cmd *cobra.Command, args []string) error {
 			place, err := c.here()
 			if err != nil && !remove {
 				return err
@@ -61,8 +60,7 @@ func (c *CLI) connectCommand() *cobra.Command {
 				err = c.json(told)
 			}
 			return err
-		},
-	}
+		})
 	cmd.Flags().BoolVar(&write, "write", false, "write it into the agent's settings")
 	cmd.Flags().BoolVar(&remove, "remove", false, "take it out of the agent's settings")
 	gateFlag(cmd, &gate)

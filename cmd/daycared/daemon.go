@@ -159,7 +159,10 @@ func (d *daemon) connect(c *CLI) (*admin.Connector, error) {
 	}, d.engine)
 	d.parts = []connectors.Connector{hookAdmin(people)}
 	if d.cfg.Connectors.Terminal.Enabled {
-		d.console = c.console(d)
+		d.console = terminal.New(terminal.Options{
+			In: c.In, Out: c.Out, UID: c.UID, Self: d.began.Operator().Name, Now: time.Now, Log: d.log, Closed: d.closed,
+			Leave: "Ctrl-C ends the daemon, and so does, from another shell: daycared" + c.sameConfig() + " stop",
+		}, d.engine)
 		d.parts = append(d.parts, hookTerminal(d.console))
 	}
 	bot, err := c.telegramConnector(d.cfg, d.engine, d.log)

@@ -30,18 +30,14 @@ func scopeHelp() (lines string) {
 
 func (c *CLI) approveCommand() *cobra.Command {
 	d, scope := connectors.Decision{}, "once"
-	cmd := &cobra.Command{
-		Use:  "approve ID",
-		Args: arguments(cobra.ExactArgs(1), theRequest),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := permissions.ParseScope(strings.ToLower(scope))
-			if err != nil {
-				return usage("%s", err)
-			}
-			d.Answer = permissions.Allow(s)
-			return c.decide(cmd, args[0], d)
-		},
-	}
+	cmd := newCommand("approve ID", arguments(cobra.ExactArgs(1), theRequest), func(cmd *cobra.Command, args []string) error {
+		s, err := permissions.ParseScope(strings.ToLower(scope))
+		if err != nil {
+			return usage("%s", err)
+		}
+		d.Answer = permissions.Allow(s)
+		return c.decide(cmd, args[0], d)
+	})
 	cmd.Flags().StringVar(&scope, "scope", scope, "how far it reaches: "+strings.Join(permissions.ScopeNames(), ", "))
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
 	cmd.Flags().BoolVar(&d.Really, "really", false, "the second yes that high risk and a rule need")
@@ -50,11 +46,9 @@ func (c *CLI) approveCommand() *cobra.Command {
 
 func (c *CLI) denyCommand() *cobra.Command {
 	d := connectors.Decision{Answer: permissions.Deny}
-	cmd := &cobra.Command{
-		Use:  "deny ID",
-		Args: arguments(cobra.ExactArgs(1), theRequest),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d) },
-	}
+	cmd := newCommand("deny ID", arguments(cobra.ExactArgs(1), theRequest), func(cmd *cobra.Command, args []string) error {
+		return c.decide(cmd, args[0], d)
+	})
 	cmd.Flags().StringVar(&d.Comment, "reason", "", "why, for the agent to read")
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
 	return cmd
@@ -62,10 +56,8 @@ func (c *CLI) denyCommand() *cobra.Command {
 
 func (c *CLI) answerCommand() *cobra.Command {
 	words := ""
-	cmd := &cobra.Command{
-		Use:  "answer ID OPTION",
-		Args: arguments(cobra.ExactArgs(2), theRequest, "and one option"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("answer ID OPTION", arguments(cobra.ExactArgs(2), theRequest, "and one option"),
+		func(cmd *cobra.Command, args []string) error {
 			answer, own := permissions.Answer(args[1]), cmd.Flags().Changed("text")
 			if !own {
 				answer = c.option(cmd.Context(), args[0], args[1])
@@ -74,8 +66,7 @@ func (c *CLI) answerCommand() *cobra.Command {
 				return usage("an answer in your own words is: daycared answer ID other --text 'WORDS'")
 			}
 			return c.decide(cmd, args[0], connectors.Decision{Answer: answer, Comment: words})
-		},
-	}
+		})
 	cmd.Flags().StringVar(&words, "text", "", "with other: the answer to a question in your own words")
 	return cmd
 }
@@ -96,10 +87,8 @@ func (c *CLI) option(ctx context.Context, name, word string) permissions.Answer 
 }
 
 func (c *CLI) cancelCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "cancel ID",
-		Args: arguments(cobra.ExactArgs(1), theRequest),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	return c.adminCommand("cancel ID", arguments(cobra.ExactArgs(1), theRequest),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			r, err := client.Cancel(cmd.Context(), args[0])
 			if mayBeOwn(args[0], err) {
 				r, err = c.cancelAsked(cmd.Context(), permissions.ID(args[0]), err)
@@ -108,8 +97,7 @@ func (c *CLI) cancelCommand() *cobra.Command {
 				return nearRequest(cmd.Context(), client, args[0], err)
 			}
 			return c.settled(cmd.Context(), client, r)
-		}),
-	}
+		})
 }
 
 // mayBeOwn reports whether a request that the admin socket refused to cancel may be this account's own, which its asker knows by id.

@@ -31,20 +31,17 @@ const demoQuestions = 5
 
 func (c *CLI) demoCommand() *cobra.Command {
 	answers := ""
-	cmd := &cobra.Command{
-		Use: "demo",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			scripted := cmd.Flags().Changed("answer")
-			if !scripted && !terminal.IsTerminal(c.In) {
-				return usage("demo needs a terminal, or --answer allow,deny:keep old/,allow,2,continue")
-			}
-			script, err := parseScript(answers)
-			if scripted && err != nil {
-				return err
-			}
-			return c.demo(cmd.Context(), scripted, script)
-		},
-	}
+	cmd := newCommand("demo", nil, func(cmd *cobra.Command, _ []string) error {
+		scripted := cmd.Flags().Changed("answer")
+		if !scripted && !terminal.IsTerminal(c.In) {
+			return usage("demo needs a terminal, or --answer allow,deny:keep old/,allow,2,continue")
+		}
+		script, err := parseScript(answers)
+		if scripted && err != nil {
+			return err
+		}
+		return c.demo(cmd.Context(), scripted, script)
+	})
 	cmd.Flags().StringVar(&answers, "answer", "", "answer by itself, each question in its turn: "+answerWords)
 	return cmd
 }

@@ -43,42 +43,39 @@ type finding struct {
 }
 
 func (c *CLI) doctorCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "doctor",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, _, err := c.load(); errors.Is(err, errUsage) {
+	return newCommand("doctor", nil, func(cmd *cobra.Command, _ []string) error {
+		if _, _, err := c.load(); errors.Is(err, errUsage) {
+			return err
+		}
+		report := struct {
+			OK       bool       `json:"ok"`
+			Findings []finding  `json:"findings"`
+			Agents   []agentRow `json:"agents"`
+		}{OK: true, Agents: []agentRow{}}
+		report.Findings = c.examine(cmd.Context(), &report.Agents)
+		for _, f := range report.Findings {
+			report.OK = report.OK && f.level != "wrong"
+		}
+		if c.asJSON {
+			if err := c.json(report); err != nil {
 				return err
 			}
-			report := struct {
-				OK       bool       `json:"ok"`
-				Findings []finding  `json:"findings"`
-				Agents   []agentRow `json:"agents"`
-			}{OK: true, Agents: []agentRow{}}
-			report.Findings = c.examine(cmd.Context(), &report.Agents)
+		} else {
 			for _, f := range report.Findings {
-				report.OK = report.OK && f.level != "wrong"
-			}
-			if c.asJSON {
-				if err := c.json(report); err != nil {
-					return err
-				}
-			} else {
-				for _, f := range report.Findings {
-					c.print("%-5s  %s\n", f.level, f.what)
-					if f.remedy != "" {
-						c.print("       → %s\n", f.remedy)
-					}
-				}
-				if err := c.printTable(report.Agents); err != nil {
-					return err
+				c.print("%-5s  %s\n", f.level, f.what)
+				if f.remedy != "" {
+					c.print("       → %s\n", f.remedy)
 				}
 			}
-			if !report.OK {
-				return exitCode(permissions.ExitOther)
+			if err := c.printTable(report.Agents); err != nil {
+				return err
 			}
-			return nil
-		},
-	}
+		}
+		if !report.OK {
+			return exitCode(permissions.ExitOther)
+		}
+		return nil
+	})
 }
 
 // MarshalJSON encodes a finding for programs.

@@ -30,10 +30,9 @@ func (c *CLI) hookCommand() *cobra.Command {
 	var within time.Duration
 	var keyboard, notice bool
 	var gate string
-	cmd := &cobra.Command{
-		Use:  "hook DIALECT [--within D] [--keyboard] [--gate all|risky] [--notice]",
-		Args: arguments(cobra.ExactArgs(1), "one dialect: "+strings.Join(hooks.Names(), ", ")),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("hook DIALECT [--within D] [--keyboard] [--gate all|risky] [--notice]",
+		arguments(cobra.ExactArgs(1), "one dialect: "+strings.Join(hooks.Names(), ", ")),
+		func(cmd *cobra.Command, args []string) error {
 			d, known := hooks.Find(args[0])
 			switch {
 			case !known:
@@ -51,8 +50,7 @@ func (c *CLI) hookCommand() *cobra.Command {
 				return nil
 			}
 			return c.hook(cmd.Context(), d, time.Now().Add(within), keyboard, gate)
-		},
-	}
+		})
 	cmd.Flags().DurationVar(&within, "within", 0,
 		"how long the agent waits for its hook, less a little (default: what the dialect's agent does by itself)")
 	cmd.Flags().BoolVar(&keyboard, "keyboard", false, "let whoever is at the agent's keyboard answer, too (claude-code in a terminal)")

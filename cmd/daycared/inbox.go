@@ -19,34 +19,31 @@ import (
 )
 
 func (c *CLI) inboxCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "inbox",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			me, err := client.WhoAmI(cmd.Context())
-			if err != nil {
-				return err
+	return c.adminCommand("inbox", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		me, err := client.WhoAmI(cmd.Context())
+		if err != nil {
+			return err
+		}
+		person := connectors.Person{Name: me.Name, UID: c.UID, Location: me.Location(), Language: me.Language}
+		ctx, leave := context.WithCancel(cmd.Context())
+		defer leave()
+		screen := terminal.New(terminal.Options{
+			In: c.In, Out: c.Out, UID: c.UID, Self: me.Name, Now: time.Now, Quit: leave, Closed: leave, Log: quiet(),
+			Account: me.Language.Text("The daemon knows this account by its uid."), Leave: me.Language.Text("q leaves the inbox."),
+		}, inboxInbound{client, person})
+		if err := screen.Reach(person); err != nil {
+			return usage("inbox needs a terminal: %s", err)
+		}
+		welcome := func() {
+			c.say("%s", me.Language.Sprintf("you answer as %s; q leaves", me.Name))
+			c.say("%s", me.Language.Text("questions appear here, with the keys that answer them; agents ask with daycared ask, as an "+
+				"account of their own; /help says more"))
+			if note := stopNote(me); note != "" {
+				c.say("%s", note)
 			}
-			person := connectors.Person{Name: me.Name, UID: c.UID, Location: me.Location(), Language: me.Language}
-			ctx, leave := context.WithCancel(cmd.Context())
-			defer leave()
-			screen := terminal.New(terminal.Options{
-				In: c.In, Out: c.Out, UID: c.UID, Self: me.Name, Now: time.Now, Quit: leave, Closed: leave, Log: quiet(),
-				Account: me.Language.Text("The daemon knows this account by its uid."), Leave: me.Language.Text("q leaves the inbox."),
-			}, inboxInbound{client, person})
-			if err := screen.Reach(person); err != nil {
-				return usage("inbox needs a terminal: %s", err)
-			}
-			welcome := func() {
-				c.say("%s", me.Language.Sprintf("you answer as %s; q leaves", me.Name))
-				c.say("%s", me.Language.Text("questions appear here, with the keys that answer them; agents ask with daycared ask, as an "+
-					"account of their own; /help says more"))
-				if note := stopNote(me); note != "" {
-					c.say("%s", note)
-				}
-			}
-			return (&inbox{client: client, screen: screen, person: person, opened: welcome}).run(ctx)
-		}),
-	}
+		}
+		return (&inbox{client: client, screen: screen, person: person, opened: welcome}).run(ctx)
+	})
 }
 
 // inbox is the terminal connector outside the daemon's process: it shows the daemon's pending requests, and sends the answers to it.

@@ -28,30 +28,27 @@ import (
 )
 
 func (c *CLI) pendingCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "pending",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			me, err := client.WhoAmI(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if note := stopNote(me); note != "" {
-				c.say("%s; it goes on with: daycared resume", note)
-			}
-			since, err := c.listing.begin(me.Location())
-			if err != nil {
-				return err
-			}
-			l := pendingList{listPrinter: listPrinter{CLI: c}}
-			size := 0 // the first page is the daemon's usual one, to print something soon
-			err = listed(c, since, func(after permissions.ID) ([]permissions.RequestView, error) {
-				page, err := client.List(cmd.Context(), after, size)
-				size = laterPages
-				return page, err
-			}, func(s permissions.RequestView) (permissions.ID, time.Time) { return s.Request.ID, s.Request.CreatedAt }, l.print)
-			return cmp.Or(err, l.end())
-		}),
-	}
+	return c.adminCommand("pending", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		me, err := client.WhoAmI(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if note := stopNote(me); note != "" {
+			c.say("%s; it goes on with: daycared resume", note)
+		}
+		since, err := c.listing.begin(me.Location())
+		if err != nil {
+			return err
+		}
+		l := pendingList{listPrinter: listPrinter{CLI: c}}
+		size := 0 // the first page is the daemon's usual one, to print something soon
+		err = listed(c, since, func(after permissions.ID) ([]permissions.RequestView, error) {
+			page, err := client.List(cmd.Context(), after, size)
+			size = laterPages
+			return page, err
+		}, func(s permissions.RequestView) (permissions.ID, time.Time) { return s.Request.ID, s.Request.CreatedAt }, l.print)
+		return cmp.Or(err, l.end())
+	})
 }
 
 // laterPages is how many requests are read at a time after the first page.
@@ -194,10 +191,8 @@ func listed[T any](
 
 func (c *CLI) showCommand() *cobra.Command {
 	reveal := false
-	cmd := &cobra.Command{
-		Use:  "show ID",
-		Args: arguments(cobra.ExactArgs(1), theRequest),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	cmd := c.adminCommand("show ID", arguments(cobra.ExactArgs(1), theRequest),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			s, err := client.Show(cmd.Context(), args[0])
 			if err != nil {
 				return nearRequest(cmd.Context(), client, args[0], err)
@@ -213,8 +208,7 @@ func (c *CLI) showCommand() *cobra.Command {
 				fmt.Fprintln(c.Out, card.Spell(card.Settled(s.Request, options)))
 			}
 			return nil
-		}),
-	}
+		})
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "show what is masked because it looks like a secret")
 	return cmd
 }
@@ -364,26 +358,23 @@ func harmlessJSON(text []byte) []byte {
 }
 
 func (c *CLI) grantsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "grants",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			me, err := client.WhoAmI(cmd.Context())
-			if err != nil {
-				return err
-			}
-			since, err := c.listing.begin(me.Location())
-			if err != nil {
-				return err
-			}
-			l := listPrinter{CLI: c}
-			err = listed(c, since, func(after permissions.ID) ([]permissions.Grant, error) {
-				return client.Grants(cmd.Context(), connectors.Identity{}, after, laterPages)
-			}, func(g permissions.Grant) (permissions.ID, time.Time) { return g.ID, g.CreatedAt }, func(page []permissions.Grant) error {
-				return l.grants(cmd.Context(), client, me, page)
-			})
-			return cmp.Or(err, l.end("nothing is granted for longer than once"))
-		}),
-	}
+	return c.adminCommand("grants", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		me, err := client.WhoAmI(cmd.Context())
+		if err != nil {
+			return err
+		}
+		since, err := c.listing.begin(me.Location())
+		if err != nil {
+			return err
+		}
+		l := listPrinter{CLI: c}
+		err = listed(c, since, func(after permissions.ID) ([]permissions.Grant, error) {
+			return client.Grants(cmd.Context(), connectors.Identity{}, after, laterPages)
+		}, func(g permissions.Grant) (permissions.ID, time.Time) { return g.ID, g.CreatedAt }, func(page []permissions.Grant) error {
+			return l.grants(cmd.Context(), client, me, page)
+		})
+		return cmp.Or(err, l.end("nothing is granted for longer than once"))
+	})
 }
 
 func (l *listPrinter) grants(ctx context.Context, client *admin.Client, me admin.Me, page []permissions.Grant) error {
@@ -419,10 +410,8 @@ func allGrants(ctx context.Context, client *admin.Client) ([]permissions.Grant, 
 }
 
 func (c *CLI) revokeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "revoke ID",
-		Args: arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	return c.adminCommand("revoke ID", arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args[0]) != permissions.CodeLength { // a grant has no code
 				took, err := client.Revoke(cmd.Context(), connectors.Identity{}, permissions.ID(args[0]))
 				if permissions.CodeOf(err) != permissions.CodeUnknown {
@@ -446,8 +435,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 				return err
 			}
 			return c.settled(cmd.Context(), client, s)
-		}),
-	}
+		})
 }
 
 // usedAlready lists the grants of an approval that cannot be revoked as a whole, and how to revoke them.

@@ -17,10 +17,8 @@ import (
 
 func (c *CLI) lockCommand() *cobra.Command {
 	since := ""
-	cmd := &cobra.Command{
-		Use:  "lock [NAME]",
-		Args: arguments(cobra.MaximumNArgs(1), "the name of a person"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	cmd := c.adminCommand("lock [NAME]", arguments(cobra.MaximumNArgs(1), "the name of a person"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args) == 1 && args[0] == "" {
 				return usage("lock needs the name of a person, not an empty one")
 			}
@@ -58,8 +56,7 @@ func (c *CLI) lockCommand() *cobra.Command {
 					spelled(l.Person), stamp(from, me.Location()))
 			}
 			return err
-		}),
-	}
+		})
 	cmd.Flags().StringVar(&since, "since", "", "take back what the person gave since then: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
 	return cmd
 }
@@ -120,10 +117,8 @@ func lockedSince(l admin.Lock) string {
 }
 
 func (c *CLI) unlockCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "unlock NAME",
-		Args: arguments(cobra.ExactArgs(1), "the name of a person who is locked"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	return c.adminCommand("unlock NAME", arguments(cobra.ExactArgs(1), "the name of a person who is locked"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if args[0] == "" {
 				return usage("unlock needs the name of a person, not an empty one")
 			}
@@ -139,15 +134,12 @@ func (c *CLI) unlockCommand() *cobra.Command {
 				fmt.Fprintf(c.Out, "%s is unlocked\n", spelled(l.Person))
 			}
 			return nil
-		}),
-	}
+		})
 }
 
 func (c *CLI) awayCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "away [UNTIL [to NAME]]",
-		Args: arguments(cobra.ArbitraryArgs, "until when, and who is asked instead"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	return c.adminCommand("away [UNTIL [to NAME]]", arguments(cobra.ArbitraryArgs, "until when, and who is asked instead"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err
@@ -168,8 +160,7 @@ func (c *CLI) awayCommand() *cobra.Command {
 				return c.result(nil, "%s is not away\n", spelled(me.Name))
 			}
 			return c.result(me.Away, "%s; end it with: daycared away off\n", awayUntil(*me.Away, me.Location()))
-		}),
-	}
+		})
 }
 
 // awayUntil says until when somebody is away, and who is asked instead.

@@ -20,13 +20,10 @@ import (
 )
 
 func (c *CLI) mcpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "mcp",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.pin()
-			return c.mcp(cmd.Context())
-		},
-	}
+	return newCommand("mcp", nil, func(cmd *cobra.Command, _ []string) error {
+		c.pin()
+		return c.mcp(cmd.Context())
+	})
 }
 
 // mcp serves one agent until it closes standard input, or a signal arrives. Pending requests stay open.

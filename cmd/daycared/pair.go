@@ -24,10 +24,8 @@ import (
 
 func (c *CLI) pairCommand() *cobra.Command {
 	via, sure := connectors.Kinds[0].Name, ""
-	cmd := &cobra.Command{
-		Use:  "pair NAME",
-		Args: arguments(cobra.ExactArgs(1), "the name of a person in the configuration"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("pair NAME", arguments(cobra.ExactArgs(1), "the name of a person in the configuration"),
+		func(cmd *cobra.Command, args []string) error {
 			if sure == "" && !terminal.IsTerminal(c.In) {
 				return usage("pair asks you whether it is the right account; without a terminal, name it: --yes-if-id ID")
 			}
@@ -37,8 +35,7 @@ func (c *CLI) pairCommand() *cobra.Command {
 			}
 			defer client.Close()
 			return c.pair(cmd.Context(), client, args[0], via, sure)
-		},
-	}
+		})
 	cmd.Flags().StringVar(&via, "via", via, "the channel that the account is of")
 	cmd.Flags().StringVar(&sure, "yes-if-id", "", "say yes to the account with this id, and no to every other")
 	return cmd
@@ -109,17 +106,14 @@ func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (
 
 func (c *CLI) unpairCommand() *cobra.Command {
 	via := connectors.Kinds[0].Name
-	cmd := &cobra.Command{
-		Use:  "unpair NAME",
-		Args: arguments(cobra.ExactArgs(1), "the name of a person"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	cmd := c.adminCommand("unpair NAME", arguments(cobra.ExactArgs(1), "the name of a person"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			p, err := client.Unpair(cmd.Context(), args[0], via)
 			if err != nil {
 				return err
 			}
 			return c.result(p, "%s no longer answers via %s with %s\n", spelled(p.Person), p.Via, spelled(p.Address))
-		}),
-	}
+		})
 	cmd.Flags().StringVar(&via, "via", via, "the channel that the account is of")
 	return cmd
 }

@@ -38,15 +38,12 @@ type policyTest struct{ rules, since, command, agent string }
 
 func (c *CLI) policyCommand() *cobra.Command {
 	p := policyTest{}
-	cmd := &cobra.Command{
-		Use:  "policy",
-		RunE: func(*cobra.Command, []string) error { return usage("say policy test") },
-	}
-	test := &cobra.Command{
-		Use:  "test [FILE|-]",
-		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.testPolicy(cmd.Context(), p, args) },
-	}
+	cmd := newCommand("policy", nil, func(*cobra.Command, []string) error {
+		return usage("say policy test")
+	})
+	test := newCommand("test [FILE|-]", arguments(cobra.MaximumNArgs(1), "one file at most"), func(cmd *cobra.Command, args []string) error {
+		return c.testPolicy(cmd.Context(), p, args)
+	})
 	test.Flags().StringVar(&p.rules, "rules", "", "configuration file whose rules are tried (default: those in force)")
 	test.Flags().StringVar(&p.since, "since", "30d", "judge the stored calls that are not older")
 	test.Flags().StringVarP(&p.command, "command", "c", "", "explain this one command, in this folder")
@@ -563,11 +560,9 @@ type suggesting struct {
 
 func (c *CLI) suggestCommand() *cobra.Command {
 	o := suggesting{}
-	cmd := &cobra.Command{
-		Use:  "suggest [FILE|-]",
-		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.suggest(cmd.Context(), o, args) },
-	}
+	cmd := newCommand("suggest [FILE|-]", arguments(cobra.MaximumNArgs(1), "one file at most"), func(cmd *cobra.Command, args []string) error {
+		return c.suggest(cmd.Context(), o, args)
+	})
 	cmd.Flags().StringVar(&o.since, "since", "30d", "look at the calls that are not older")
 	cmd.Flags().BoolVar(&o.apply, "apply", false, "ask about each rule, and give those that are right")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --apply: give all of them")

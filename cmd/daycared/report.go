@@ -22,45 +22,42 @@ const hasty = 2 * time.Second
 
 func (c *CLI) reportCommand() *cobra.Command {
 	since := ""
-	cmd := &cobra.Command{
-		Use: "report",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			me, err := client.WhoAmI(cmd.Context())
-			if err != nil {
-				return err
+	cmd := c.adminCommand("report", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		me, err := client.WhoAmI(cmd.Context())
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		from, err := parseSince(since, now, me.Location())
+		if err != nil {
+			return err
+		}
+		made := newReport(from, now, me.Location())
+		err = eachPage(func(after permissions.ID) ([]permissions.Request, error) {
+			return client.History(cmd.Context(), permissions.Past{Since: from, Limit: laterPages, After: after})
+		}, func(r permissions.Request) permissions.ID { return r.ID }, func(page []permissions.Request) error {
+			for _, r := range page {
+				made.add(r)
 			}
-			now := time.Now()
-			from, err := parseSince(since, now, me.Location())
-			if err != nil {
-				return err
-			}
-			made := newReport(from, now, me.Location())
-			err = eachPage(func(after permissions.ID) ([]permissions.Request, error) {
-				return client.History(cmd.Context(), permissions.Past{Since: from, Limit: laterPages, After: after})
-			}, func(r permissions.Request) permissions.ID { return r.ID }, func(page []permissions.Request) error {
-				for _, r := range page {
-					made.add(r)
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			grants, err := allGrants(cmd.Context(), client)
-			if err != nil {
-				return err
-			}
-			set, _, err := c.rulesOf("")
-			if err != nil {
-				return err
-			}
-			made.end(grants, set)
-			if c.asJSON {
-				return c.json(made)
-			}
-			return c.printReport(made)
-		}),
-	}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		grants, err := allGrants(cmd.Context(), client)
+		if err != nil {
+			return err
+		}
+		set, _, err := c.rulesOf("")
+		if err != nil {
+			return err
+		}
+		made.end(grants, set)
+		if c.asJSON {
+			return c.json(made)
+		}
+		return c.printReport(made)
+	})
 	cmd.Flags().StringVar(&since, "since", "7d", "what was decided since: 24h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
 	return cmd
 }

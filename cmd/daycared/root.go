@@ -60,7 +60,8 @@ func (c *CLI) root() *cobra.Command {
 		c.answerCommand(), c.cancelCommand(), c.grantsCommand(), c.revokeCommand(), c.stopAllCommand(), c.resumeCommand(),
 		c.agentsCommand(), c.eventsCommand(), c.lockCommand(), c.unlockCommand(),
 		c.awayCommand(), c.stopAgentCommand(), c.trustCommand(), c.quietCommand())
-	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
+	serve := newCommand("serve", nil, func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) })
+	add("operator", serve, c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
 		c.statusCommand(), c.reportCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
 		c.reinstateCommand(), c.configCommand(), c.policyCommand(), c.suggestCommand(), c.doctorCommand(), c.versionCommand(),
@@ -352,16 +353,25 @@ func (c *CLI) adminClient() (*admin.Client, error) {
 	return admin.NewClient(paths.AdminSocket, paths.AdminKey), nil
 }
 
-// withAdmin wraps a command that needs a client of the admin socket, and closes the client when it ends.
-func (c *CLI) withAdmin(run func(*cobra.Command, []string, *admin.Client) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		client, err := c.adminClient()
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return run(cmd, args, client)
+// newCommand returns a command. Without args it takes no arguments.
+func newCommand(use string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Args: args, RunE: run}
+}
+
+// adminCommand returns a command that needs a client of the admin socket, which is closed when the command ends.
+func (c *CLI) adminCommand(
+	use string, args cobra.PositionalArgs, run func(*cobra.Command, []string, *admin.Client) error,
+) *cobra.Command {
+	return newCommand(use, args, func(cmd *cobra.Command, args []string) error { return c.withAdmin(cmd, args, run) })
+}
+
+func (c *CLI) withAdmin(cmd *cobra.Command, args []string, run func(*cobra.Command, []string, *admin.Client) error) error {
+	client, err := c.adminClient()
+	if err != nil {
+		return err
 	}
+	defer client.Close()
+	return run(cmd, args, client)
 }
 
 func (c *CLI) env(name string) string {

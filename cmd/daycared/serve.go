@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -28,13 +27,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
-
-func (c *CLI) serveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "serve",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
-	}
-}
 
 func (c *CLI) serve(ctx context.Context) error {
 	cfg, paths, err := c.load()
@@ -207,14 +199,6 @@ func withoutNil(_ []string, a slog.Attr) slog.Attr {
 		return slog.Attr{}
 	}
 	return a
-}
-
-// console opens the daemon's own terminal.
-func (c *CLI) console(d *daemon) *terminal.Terminal {
-	return terminal.New(terminal.Options{
-		In: c.In, Out: c.Out, UID: c.UID, Self: d.began.Operator().Name, Now: time.Now, Log: d.log, Closed: d.closed,
-		Leave: "Ctrl-C ends the daemon, and so does, from another shell: daycared" + c.sameConfig() + " stop",
-	}, d.engine)
 }
 
 // untilHangup returns a context that ends when standard output, if it is a pipe or a socket, has no reader any more: the agent

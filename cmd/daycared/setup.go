@@ -32,16 +32,13 @@ import (
 
 func (c *CLI) setupCommand() *cobra.Command {
 	address := ""
-	cmd := &cobra.Command{
-		Use: "setup",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !terminal.IsTerminal(c.In) {
-				return usage("setup needs a terminal; without one, write the configuration (people, routes, connectors.telegram " +
-					"with a token_file of mode 0600), start daycared serve, and run: daycared pair NAME --yes-if-id ID")
-			}
-			return c.setup(cmd.Context(), address)
-		},
-	}
+	cmd := newCommand("setup", nil, func(cmd *cobra.Command, _ []string) error {
+		if !terminal.IsTerminal(c.In) {
+			return usage("setup needs a terminal; without one, write the configuration (people, routes, connectors.telegram " +
+				"with a token_file of mode 0600), start daycared serve, and run: daycared pair NAME --yes-if-id ID")
+		}
+		return c.setup(cmd.Context(), address)
+	})
 	cmd.Flags().StringVar(&address, "api-url", "", "address of the Bot API (default: the configuration's, https://api.telegram.org)")
 	return cmd
 }
@@ -142,8 +139,13 @@ func (s *steps) play(ctx context.Context) (err error) {
 	switch s.via {
 	case whatsapp.Name:
 		err = s.byWhatsApp(ctx)
-	case terminal.Name:
-		err = s.byTerminal(ctx)
+	case terminal.Name: // steps three and four
+		s.act("The phone")
+		s.kept("none: %s is asked in the terminal of daycared serve", spelled(s.name))
+		if !s.cfg.Connectors.Terminal.Enabled {
+			s.draft.Set("connectors.terminal.enabled", true, "people are asked there")
+		}
+		err = s.write(ctx)
 	default:
 		err = s.byTelegram(ctx)
 	}
@@ -392,16 +394,6 @@ func (s *steps) withoutTelegram(ctx context.Context) (via string, err error) {
 		}
 		s.talk.say("  Type terminal, whatsapp or telegram.")
 	}
-}
-
-// byTerminal runs steps three and four if people are only asked at the daemon's own console.
-func (s *steps) byTerminal(ctx context.Context) error {
-	s.act("The phone")
-	s.kept("none: %s is asked in the terminal of daycared serve", spelled(s.name))
-	if !s.cfg.Connectors.Terminal.Enabled {
-		s.draft.Set("connectors.terminal.enabled", true, "people are asked there")
-	}
-	return s.write(ctx)
 }
 
 // byWhatsApp links an account and writes the configuration; the phone is paired once the daemon of [steps.first] runs.

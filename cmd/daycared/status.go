@@ -75,32 +75,29 @@ func absolute(path string) string {
 const statusTime = 5 * time.Second
 
 func (c *CLI) statusCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "status",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.status(cmd.Context())
-			if errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours {
-				return c.statusOutside(cmd.Context(), err)
+	return newCommand("status", nil, func(cmd *cobra.Command, _ []string) error {
+		s, err := c.status(cmd.Context())
+		if errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours {
+			return c.statusOutside(cmd.Context(), err)
+		}
+		if errors.Is(err, client.ErrUnreachable) { // a starting daemon tells agents what it waits for
+			if why := c.askSocket(cmd.Context()).err; isBroken(why) {
+				return &problem{"daycared runs, and is not ready: " + explain(why).Text, string(permissions.CodeBroken), permissions.ExitOther}
 			}
-			if errors.Is(err, client.ErrUnreachable) { // a starting daemon tells agents what it waits for
-				if why := c.askSocket(cmd.Context()).err; isBroken(why) {
-					return &problem{"daycared runs, and is not ready: " + explain(why).Text, string(permissions.CodeBroken), permissions.ExitOther}
-				}
-			}
-			if err != nil {
-				return c.notRunning(err)
-			}
-			if c.asJSON {
-				err = c.json(s)
-			} else {
-				err = c.printStatus(s)
-			}
-			if err == nil && (!s.Ready || !s.Reachable) {
-				err = exitCode(permissions.ExitOther)
-			}
-			return err
-		},
-	}
+		}
+		if err != nil {
+			return c.notRunning(err)
+		}
+		if c.asJSON {
+			err = c.json(s)
+		} else {
+			err = c.printStatus(s)
+		}
+		if err == nil && (!s.Ready || !s.Reachable) {
+			err = exitCode(permissions.ExitOther)
+		}
+		return err
+	})
 }
 
 // status queries the daemon's process, files, channels, and whom it can reach. Without a daemon the error matches
@@ -266,37 +263,34 @@ func serves(s admin.Status, cfg *config.Config, paths config.Paths) bool {
 }
 
 func (c *CLI) agentsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "agents",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			list, err := pages(func(after permissions.ID) ([]wire.Session, error) {
-				return client.Sessions(cmd.Context(), false, after, 0)
-			}, func(s wire.Session) permissions.ID { return s.ID })
-			if err != nil {
-				return err
-			}
-			zone := here(cmd.Context(), client).Location
-			from, err := c.listing.begin(zone)
-			if err != nil {
-				return err
-			}
-			list = newest(list, from, c.listing.limit, func(s wire.Session) time.Time { return wire.Value(s.Changed) })
-			if c.asJSON {
-				return c.json(append([]wire.Session{}, list...))
-			}
-			if len(list) == 0 {
-				c.say("no agent of yours has a session")
-				return nil
-			}
-			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "AGENT\tPERSON\tSTATUS\tWAITING ON\tTOKENS\tCOST\tSINCE")
-			for _, s := range list {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", spelled(s.Agent), spelled(s.Person), s.Status,
-					waitingOn(s), s.Tokens, cost(s.Cost), since(s, zone))
-			}
-			return table.Flush()
-		}),
-	}
+	return c.adminCommand("agents", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		list, err := pages(func(after permissions.ID) ([]wire.Session, error) {
+			return client.Sessions(cmd.Context(), false, after, 0)
+		}, func(s wire.Session) permissions.ID { return s.ID })
+		if err != nil {
+			return err
+		}
+		zone := here(cmd.Context(), client).Location
+		from, err := c.listing.begin(zone)
+		if err != nil {
+			return err
+		}
+		list = newest(list, from, c.listing.limit, func(s wire.Session) time.Time { return wire.Value(s.Changed) })
+		if c.asJSON {
+			return c.json(append([]wire.Session{}, list...))
+		}
+		if len(list) == 0 {
+			c.say("no agent of yours has a session")
+			return nil
+		}
+		table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "AGENT\tPERSON\tSTATUS\tWAITING ON\tTOKENS\tCOST\tSINCE")
+		for _, s := range list {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", spelled(s.Agent), spelled(s.Person), s.Status,
+				waitingOn(s), s.Tokens, cost(s.Cost), since(s, zone))
+		}
+		return table.Flush()
+	})
 }
 
 func waitingOn(s wire.Session) string {

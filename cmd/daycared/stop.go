@@ -25,15 +25,12 @@ import (
 
 func (c *CLI) stopCommand() *cobra.Command {
 	within := 30 * time.Second
-	cmd := &cobra.Command{
-		Use: "stop",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, daemon *admin.Client) error {
-			if within < 0 {
-				return usage("--timeout is how long to wait, 0s or more, not %s", within)
-			}
-			return c.stop(cmd.Context(), daemon, within)
-		}),
-	}
+	cmd := c.adminCommand("stop", nil, func(cmd *cobra.Command, _ []string, daemon *admin.Client) error {
+		if within < 0 {
+			return usage("--timeout is how long to wait, 0s or more, not %s", within)
+		}
+		return c.stop(cmd.Context(), daemon, within)
+	})
 	cmd.Flags().DurationVar(&within, "timeout", within, "how long to wait for its end (0s: not at all)")
 	return cmd
 }
@@ -184,24 +181,20 @@ func (c *CLI) waitForEnd(ctx context.Context, daemon *admin.Client, d admin.Daem
 }
 
 func (c *CLI) stopAllCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "stop-all",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			n, err := client.StopAll(cmd.Context(), connectors.Identity{})
-			if err != nil {
-				return err
-			}
-			c.say("nothing is asked and nothing granted holds until: daycared resume")
-			return c.result(map[string]any{"stopped": true, "cancelled": n}, "stopped, %d cancelled\n", n)
-		}),
-	}
+	return c.adminCommand("stop-all", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		n, err := client.StopAll(cmd.Context(), connectors.Identity{})
+		if err != nil {
+			return err
+		}
+		c.say("nothing is asked and nothing granted holds until: daycared resume")
+		return c.result(map[string]any{"stopped": true, "cancelled": n}, "stopped, %d cancelled\n", n)
+	})
 }
 
 func (c *CLI) stopAgentCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "stop-agent AGENT|ID",
-		Args: arguments(cobra.ExactArgs(1), "the name of an agent, or the id or code of one of its requests"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	return c.adminCommand("stop-agent AGENT|ID",
+		arguments(cobra.ExactArgs(1), "the name of an agent, or the id or code of one of its requests"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			l, ended, err := client.StopAgent(cmd.Context(), connectors.Identity{}, args[0])
 			if err != nil {
 				return err
@@ -209,15 +202,12 @@ func (c *CLI) stopAgentCommand() *cobra.Command {
 			return c.result(map[string]any{"agent": l.Agent(), "ended": ended},
 				"%s is stopped, %s ended; it asks nothing, and nothing that it was allowed counts, until: daycared resume %[1]s\n",
 				spelled(l.AgentName()), count(ended, "request", "requests"))
-		}),
-	}
+		})
 }
 
 func (c *CLI) quietCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "quiet AGENT DURATION|off",
-		Args: arguments(cobra.ExactArgs(2), "the name of an agent, and for how long"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	return c.adminCommand("quiet AGENT DURATION|off", arguments(cobra.ExactArgs(2), "the name of an agent, and for how long"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			span, err := time.ParseDuration(strings.Replace(args[1], "off", "0s", 1))
 			if err != nil {
 				return usage("%q is no duration; write one such as 1h, or off", args[1])
@@ -227,16 +217,13 @@ func (c *CLI) quietCommand() *cobra.Command {
 				return err
 			}
 			return c.result(map[string]time.Time{"until": until}, "its cards are silent until %s\n", stamp(until, time.Local))
-		}),
-	}
+		})
 }
 
 func (c *CLI) trustCommand() *cobra.Command {
 	sure := false
-	cmd := &cobra.Command{
-		Use:  "trust AGENT DURATION",
-		Args: arguments(cobra.ExactArgs(2), "the name of an agent, and for how long"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	cmd := c.adminCommand("trust AGENT DURATION", arguments(cobra.ExactArgs(2), "the name of an agent, and for how long"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			span, err := time.ParseDuration(args[1])
 			if err != nil {
 				return usage("%q is no duration; write one such as 30m", args[1])
@@ -249,17 +236,14 @@ func (c *CLI) trustCommand() *cobra.Command {
 				return err
 			}
 			return c.result(wire.FromGrant(g), "%s %s\n", covers(g, permissions.RequestView{}), lasts(g, time.Local))
-		}),
-	}
+		})
 	cmd.Flags().BoolVar(&sure, "yes", false, "give it, instead of saying what would be given")
 	return cmd
 }
 
 func (c *CLI) resumeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "resume [AGENT]",
-		Args: arguments(cobra.MaximumNArgs(1), "the name of an agent that is stopped"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	return c.adminCommand("resume [AGENT]", arguments(cobra.MaximumNArgs(1), "the name of an agent that is stopped"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args) == 1 {
 				l, err := client.ResumeAgent(cmd.Context(), connectors.Identity{}, args[0])
 				if err != nil {
@@ -281,8 +265,7 @@ func (c *CLI) resumeCommand() *cobra.Command {
 				}
 			}
 			return c.result(map[string]bool{"resumed": me.StoppedBy != nil}, "resumed\n")
-		}),
-	}
+		})
 }
 
 // stopNote says that everything is stopped, and by whom; empty if nothing is.

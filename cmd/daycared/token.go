@@ -18,37 +18,30 @@ import (
 )
 
 func (c *CLI) tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "token",
-		RunE: func(*cobra.Command, []string) error {
-			return usage("say token create, token list or token revoke")
-		},
-	}
+	cmd := newCommand("token", nil, func(*cobra.Command, []string) error {
+		return usage("say token create, token list or token revoke")
+	})
 	cmd.AddCommand(c.tokenCreateCommand(), c.tokenListCommand(), c.tokenRevokeCommand())
 	return cmd
 }
 
 func (c *CLI) tokenCreateCommand() *cobra.Command {
 	expires, file, person := "", "", ""
-	cmd := &cobra.Command{
-		Use:  "create NAME",
-		Args: arguments(cobra.ExactArgs(1), "a name"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := permissions.CheckTokenName(args[0]); err != nil {
-				return usage("%s", err)
-			}
-			span, ok := parseSpan(expires)
-			if !ok && expires != "" {
-				return usage("--expires is how long the token is valid, such as 90d or 720h, not %q", expires)
-			}
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			return c.createToken(cmd.Context(), client, newToken{args[0], person, span, file})
-		},
-	}
+	cmd := newCommand("create NAME", arguments(cobra.ExactArgs(1), "a name"), func(cmd *cobra.Command, args []string) error {
+		if err := permissions.CheckTokenName(args[0]); err != nil {
+			return usage("%s", err)
+		}
+		span, ok := parseSpan(expires)
+		if !ok && expires != "" {
+			return usage("--expires is how long the token is valid, such as 90d or 720h, not %q", expires)
+		}
+		client, err := c.adminClient()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return c.createToken(cmd.Context(), client, newToken{args[0], person, span, file})
+	})
 	cmd.Flags().StringVar(&file, "out", "", "new file that the token is written to, which only this account can read")
 	cmd.Flags().StringVar(&person, "person", "", "whose agent it is, of people in the configuration: a route may say ask: [owner]")
 	cmd.Flags().StringVar(&expires, "expires", "", "how long it is valid, such as 90d or 720h (default: until revoked)")
@@ -167,42 +160,37 @@ func used(t admin.Token) string {
 }
 
 func (c *CLI) tokenListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			since, err := c.listing.begin(time.Local)
-			if err != nil {
-				return err
+	return c.adminCommand("list", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		since, err := c.listing.begin(time.Local)
+		if err != nil {
+			return err
+		}
+		list, err := client.Tokens(cmd.Context())
+		if err != nil {
+			return err
+		}
+		list = newest(list, since, c.listing.limit, func(t admin.Token) time.Time { return t.CreatedAt })
+		if c.asJSON {
+			return c.json(list)
+		}
+		if len(list) == 0 {
+			c.say("there are no tokens")
+		}
+		table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+		for _, t := range list {
+			whose := ""
+			if t.Person != "" {
+				whose = ", of " + spelled(t.Person)
 			}
-			list, err := client.Tokens(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list = newest(list, since, c.listing.limit, func(t admin.Token) time.Time { return t.CreatedAt })
-			if c.asJSON {
-				return c.json(list)
-			}
-			if len(list) == 0 {
-				c.say("there are no tokens")
-			}
-			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-			for _, t := range list {
-				whose := ""
-				if t.Person != "" {
-					whose = ", of " + spelled(t.Person)
-				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n", t.ID.Short(), spelled(t.Name), valid(t), used(t), whose, sinceRestored(t.SuspendedAt != nil))
-			}
-			return table.Flush()
-		}),
-	}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n", t.ID.Short(), spelled(t.Name), valid(t), used(t), whose, sinceRestored(t.SuspendedAt != nil))
+		}
+		return table.Flush()
+	})
 }
 
 func (c *CLI) tokenRevokeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "revoke NAME|ID",
-		Args: arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
-		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+	return c.adminCommand("revoke NAME|ID", arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
+		func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			list, err := client.RevokeToken(cmd.Context(), args[0])
 			if permissions.CodeOf(err) == permissions.CodeUnknown {
 				return c.nearToken(cmd.Context(), client, args[0], err)
@@ -217,8 +205,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 				fmt.Fprintf(c.Out, "revoked %s (%s)\n", spelled(t.Name), t.ID.Short())
 			}
 			return nil
-		}),
-	}
+		})
 }
 
 // nearToken adds the most similar token name to the refusal of a name.

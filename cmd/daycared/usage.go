@@ -79,20 +79,17 @@ func setHelp(root *cobra.Command) {
 
 // helpCommand is cobra's, except that an unknown command is wrong usage.
 func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "help [COMMAND]",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err == nil && len(rest) > 0 && about.HasSubCommands() {
-				err = knownCommand(about, rest)
-			}
-			if err != nil {
-				return err
-			}
-			about.InitDefaultHelpFlag()
-			return about.Help()
-		},
-	}
+	return newCommand("help [COMMAND]", nil, func(cmd *cobra.Command, args []string) error {
+		about, rest, err := cmd.Root().Find(args)
+		if err == nil && len(rest) > 0 && about.HasSubCommands() {
+			err = knownCommand(about, rest)
+		}
+		if err != nil {
+			return err
+		}
+		about.InitDefaultHelpFlag()
+		return about.Help()
+	})
 }
 
 // theRequest describes the argument of most commands for people.

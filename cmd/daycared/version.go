@@ -55,14 +55,11 @@ func versionOf(linked string, info *debug.BuildInfo, archived string) string {
 }
 
 func (c *CLI) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version",
-		RunE: func(*cobra.Command, []string) error {
-			return c.result(map[string]string{
-				"version": version, "go": runtime.Version(), "sqlite": store.LibraryVersion(), "os": runtime.GOOS, "arch": runtime.GOARCH,
-			}, "%s\n", versionLine())
-		},
-	}
+	return newCommand("version", nil, func(*cobra.Command, []string) error {
+		return c.result(map[string]string{
+			"version": version, "go": runtime.Version(), "sqlite": store.LibraryVersion(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+		}, "%s\n", versionLine())
+	})
 }
 
 // versionLine is the output of version and --version.

@@ -113,7 +113,9 @@ func parse(file string, data []byte, environ []string) (*Config, error) {
 
 // check is Check for the content of the file. With an error it returns what could be read, if anything.
 func check(file string, data []byte, environ []string, known Accounts) (*Config, error) {
-	r := newReport(file)
+	r := &report{
+		file: file, lines: map[string]int{}, vars: map[string]string{}, bad: map[string]bool{}, in: map[string]bool{},
+	}
 	v := viper.New()
 	defaults := reflect.ValueOf(Default()).Elem()
 	for _, k := range root.settings() {

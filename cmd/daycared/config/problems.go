@@ -80,12 +80,6 @@ type report struct {
 	found Problems
 }
 
-func newReport(file string) *report {
-	return &report{
-		file: file, lines: map[string]int{}, vars: map[string]string{}, bad: map[string]bool{}, in: map[string]bool{},
-	}
-}
-
 // line adds a problem in a line of the file, at or in the key of that path.
 func (r *report) line(n int, path, format string, args ...any) {
 	r.add(path, Problem{Where: r.file, Line: n, Key: path, Text: fmt.Sprintf(format, args...)})

@@ -103,7 +103,13 @@ func (f File) edit(text string, change func(*editor, entry) error) (string, erro
 	if err != nil {
 		return "", err
 	}
-	e := newEditor(&root)
+	e := &editor{root: &root, indent: "  "} // or the indentation of the first member
+	if o, ok := root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
+		before := string(o.Members[0].Name.BeforeExtra)
+		if at := strings.LastIndexByte(before, '\n'); at >= 0 && len(before) > at+1 && strings.TrimSpace(before[at:]) == "" {
+			e.indent = before[at+1:]
+		}
+	}
 	for _, entry := range f.entries {
 		if err := change(e, entry); err != nil {
 			return "", err
@@ -270,18 +276,6 @@ type editor struct {
 	root    *hujson.Value
 	indent  string
 	changed bool
-}
-
-// newEditor derives the indentation from the first member.
-func newEditor(root *hujson.Value) *editor {
-	e := &editor{root: root, indent: "  "}
-	if o, ok := root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
-		before := string(o.Members[0].Name.BeforeExtra)
-		if at := strings.LastIndexByte(before, '\n'); at >= 0 && len(before) > at+1 && strings.TrimSpace(before[at:]) == "" {
-			e.indent = before[at+1:]
-		}
-	}
-	return e
 }
 
 // text is the edited document, or was if nothing changed.
