@@ -118,17 +118,15 @@ type checkReport struct {
 
 type checked struct {
 	Severity string `json:"severity"` // error or warning
-	Key      string `json:"key"`      // such as people.0.user; empty: no particular key
-	Where    string `json:"where"`    // the file or the variable
-	Line     int    `json:"line"`     // 0 for a variable
-	Cause    string `json:"cause"`
-	Remedy   string `json:"remedy"`
+	config.Problem
+	Cause  string `json:"cause"`
+	Remedy string `json:"remedy"`
 }
 
 func (r *checkReport) add(severity string, all ...config.Problem) {
 	for _, p := range all {
 		cause, remedy := p.Split()
-		r.Findings = append(r.Findings, checked{severity, p.Key, p.Where, p.Line, cause, remedy})
+		r.Findings = append(r.Findings, checked{severity, p, cause, remedy})
 		r.OK = r.OK && severity != "error"
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,10 +35,10 @@ import (
 
 // finding is one result of doctor.
 type finding struct {
-	level  string // ok, note, wrong
-	what   string
-	remedy string // how to fix it; empty if nothing is to be done
-	at     config.Problem
+	Level  string `json:"level"` // ok, note, wrong
+	What   string `json:"what"`
+	Remedy string `json:"remedy"` // how to fix it; empty if nothing is to be done
+	config.Problem
 }
 
 func (c *CLI) doctorCommand() *cobra.Command {
@@ -54,7 +53,7 @@ func (c *CLI) doctorCommand() *cobra.Command {
 		}{OK: true, Agents: []agentRow{}}
 		report.Findings = c.examine(cmd.Context(), &report.Agents)
 		for _, f := range report.Findings {
-			report.OK = report.OK && f.level != "wrong"
+			report.OK = report.OK && f.Level != "wrong"
 		}
 		if c.asJSON {
 			if err := c.json(report); err != nil {
@@ -62,9 +61,9 @@ func (c *CLI) doctorCommand() *cobra.Command {
 			}
 		} else {
 			for _, f := range report.Findings {
-				c.print("%-5s  %s\n", f.level, f.what)
-				if f.remedy != "" {
-					c.print("       → %s\n", f.remedy)
+				c.print("%-5s  %s\n", f.Level, f.What)
+				if f.Remedy != "" {
+					c.print("       → %s\n", f.Remedy)
 				}
 			}
 			if err := c.printTable(report.Agents); err != nil {
@@ -78,21 +77,9 @@ func (c *CLI) doctorCommand() *cobra.Command {
 	})
 }
 
-// MarshalJSON encodes a finding for programs.
-func (f finding) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Level  string `json:"level"`
-		What   string `json:"what"`
-		Remedy string `json:"remedy"`
-		Key    string `json:"key"`
-		Where  string `json:"where"`
-		Line   int    `json:"line"`
-	}{f.level, f.what, f.remedy, f.at.Key, f.at.Where, f.at.Line})
-}
-
 // newFinding returns a finding without a configuration key.
 func newFinding(level, what, remedy string) finding {
-	return finding{level: level, what: what, remedy: remedy}
+	return finding{Level: level, What: what, Remedy: remedy}
 }
 
 // examine checks everything that can prevent a question from being answered, innermost first, and adds the agents of this

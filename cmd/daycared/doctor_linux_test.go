@@ -27,7 +27,7 @@ func TestADataDirectoryThatCannotBeLookedAt(t *testing.T) {
 		found <- in.examineData(t.Context())[0]
 	}()
 	f := <-found
-	if f.level != "note" || !strings.HasSuffix(f.what, "cannot be looked at from this account") {
+	if f.Level != "note" || !strings.HasSuffix(f.What, "cannot be looked at from this account") {
 		t.Errorf("found %+v", f)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {

@@ -46,15 +46,15 @@ func TestWhatSocketAccessMeansForAnAccount(t *testing.T) {
 	} {
 		var got []string
 		for _, f := range describeAccess(c.asks, c.decides, 7) {
-			got = append(got, f.level+" "+f.what)
-			if c.decides.err == nil && strings.Contains(f.remedy, "group") {
-				t.Errorf("%s is told to %s", c.name, f.remedy)
+			got = append(got, f.Level+" "+f.What)
+			if c.decides.err == nil && strings.Contains(f.Remedy, "group") {
+				t.Errorf("%s is told to %s", c.name, f.Remedy)
 			}
-			if shut := errors.Is(c.decides.err, fs.ErrPermission); shut && f.level != "ok" && !strings.Contains(f.remedy, "api.admin_group") {
-				t.Errorf("%s, whom the socket itself shuts out, is told to %q", c.name, f.remedy)
+			if shut := errors.Is(c.decides.err, fs.ErrPermission); shut && f.Level != "ok" && !strings.Contains(f.Remedy, "api.admin_group") {
+				t.Errorf("%s, whom the socket itself shuts out, is told to %q", c.name, f.Remedy)
 			}
-			if c.asks.shut && c.decides.shut && !strings.Contains(f.remedy, "people") {
-				t.Errorf("%s is told to %q", c.name, f.remedy)
+			if c.asks.shut && c.decides.shut && !strings.Contains(f.Remedy, "people") {
+				t.Errorf("%s is told to %q", c.name, f.Remedy)
 			}
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
@@ -67,11 +67,11 @@ func TestWhatSocketAccessMeansForAnAccount(t *testing.T) {
 func TestWhatTheSandboxHolds(t *testing.T) {
 	some := []sandbox.Promise{{Name: "no file outside", Holds: true}, {Name: "no signal to others", Why: "too old"}}
 	got := promised(some, "wrong")
-	if len(got) != 2 || got[0].level != "ok" || !strings.HasSuffix(got[0].what, "no file outside") || got[1].level != "wrong" ||
-		!strings.Contains(got[1].what, "no signal to others: too old") || !strings.Contains(got[1].remedy, "sandbox: off") {
+	if len(got) != 2 || got[0].Level != "ok" || !strings.HasSuffix(got[0].What, "no file outside") || got[1].Level != "wrong" ||
+		!strings.Contains(got[1].What, "no signal to others: too old") || !strings.Contains(got[1].Remedy, "sandbox: off") {
 		t.Errorf("told is %+v", got)
 	}
-	if got := promised(some[1:], "note"); len(got) != 1 || got[0].level != "note" {
+	if got := promised(some[1:], "note"); len(got) != 1 || got[0].Level != "note" {
 		t.Errorf("told is %+v", got)
 	}
 	cfg := config.Default()
@@ -80,7 +80,7 @@ func TestWhatTheSandboxHolds(t *testing.T) {
 	}
 	cfg.Agents = []config.Agent{{Name: "helper"}}
 	if got := examineSandbox(cfg, []string{"/usr/local/etc/daycared.yaml"}); sandboxHolds() &&
-		(len(got) != 2 || got[1].level != "wrong" || !strings.Contains(got[1].what, "/usr")) {
+		(len(got) != 2 || got[1].Level != "wrong" || !strings.Contains(got[1].What, "/usr")) {
 		t.Errorf("told is %+v", got)
 	}
 	cfg.Sandbox = false
@@ -104,7 +104,7 @@ func TestTheDoctorSaysWhyItLooksForNoAgents(t *testing.T) {
 		got := ""
 		found, _ := (&CLI{Environ: try.environ}).examineConnections(t.Context(), &config.Config{}, true)
 		for _, f := range found {
-			got += f.level + " " + f.what
+			got += f.Level + " " + f.What
 		}
 		if !strings.HasPrefix(got, try.want) || (try.want == "") != (got == "") {
 			t.Errorf("%q: %q, want %q", try.environ, got, try.want)

@@ -396,8 +396,8 @@ func TestServicesThatDoNotServe(t *testing.T) {
 				t.Fatal(err)
 			}
 			said := (&inspection{cli: c, cfg: cfg, as: accountOf(c.UID)}).examineServices(t.Context())
-			if len(said) != 1 || said[0].level != "wrong" || said[0].remedy == "" ||
-				!strings.HasPrefix(strings.TrimPrefix(said[0].what, file+":"), test.want) {
+			if len(said) != 1 || said[0].Level != "wrong" || said[0].Remedy == "" ||
+				!strings.HasPrefix(strings.TrimPrefix(said[0].What, file+":"), test.want) {
 				t.Errorf("said is %v\nwant %s", said, test.want)
 			}
 		})

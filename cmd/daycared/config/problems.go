@@ -21,10 +21,10 @@ import (
 
 // Problem is an error in the configuration, or a setting that is allowed but hardly intended.
 type Problem struct {
-	Where string // the file under the given name, or the environment variable
-	Line  int    // of the file, from 1; 0 for a variable
-	Key   string // as in people.0.user; empty: no particular key
-	Text  string // what is wrong; what would be right
+	Key   string `json:"key"`   // as in people.0.user; empty: no particular key
+	Where string `json:"where"` // the file under the given name, or the environment variable
+	Line  int    `json:"line"`  // of the file, from 1; 0 for a variable
+	Text  string `json:"-"`     // what is wrong; what would be right
 }
 
 // Split returns the text before the first semicolon outside of quotes, what is wrong, and the rest, what would be right.
