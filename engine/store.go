@@ -34,8 +34,8 @@ type Store interface {
 	// same agent. If the caller has most unsent notices it refuses with [permissions.CodeLimit].
 	Tell(ctx context.Context, n permissions.Notice, most int) error
 
-	// GrantsInForce lists at most limit grants after one that are neither revoked nor over at now, including suspended ones, oldest
-	// first; asked, if not empty, keeps only those whose request had that recipient.
+	// GrantsInForce lists at most limit grants after one (-N: the last N) that are neither revoked nor over at now, including suspended
+	// ones, oldest first; asked, if not empty, keeps only those whose request had that recipient.
 	GrantsInForce(
 		ctx context.Context, asked string, now time.Time, after permissions.ID, limit int,
 	) ([]permissions.Grant, error)

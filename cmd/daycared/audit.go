@@ -192,7 +192,7 @@ func dash(text string) string {
 
 // eachEntry yields the daemon's chain after the entry from; below 0, from so many entries before its end on.
 func eachEntry(read func(after int64) ([]permissions.Entry, error), from int64, take func(permissions.Entry) error) error {
-	return eachPage(func(after int64) ([]permissions.Entry, error) { return read(cmp.Or(after, from)) },
+	return eachPage(from, read,
 		func(e permissions.Entry) int64 { return e.Seq }, func(page []permissions.Entry) (err error) {
 			for i := 0; i < len(page) && err == nil; i++ {
 				err = take(page[i])

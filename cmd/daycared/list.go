@@ -11,6 +11,7 @@ import (
 	"math"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -169,24 +170,20 @@ func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) [
 	return list[max(len(list)-limit, 0):]
 }
 
-// listed prints what is listed, page by page as it is read, and with --limit at the end.
+// listed prints what is listed, page by page as it is read.
 func listed[T any](
 	c *CLI, since time.Time, read func(after permissions.ID) ([]T, error), place func(T) (permissions.ID, time.Time), show func([]T) error,
 ) error {
-	at := func(v T) time.Time { _, at := place(v); return at }
-	id := func(v T) permissions.ID { id, _ := place(v); return id }
-	var last []T // with --limit
-	err := eachPage(read, id, func(page []T) error {
-		if c.listing.limit == unlimited {
-			return show(newest(page, since, unlimited, at))
-		}
-		last = newest(append(last, page...), since, c.listing.limit, at)
-		return nil
-	})
-	if err != nil {
-		return err
+	left := c.listing.limit // what comes meanwhile is not listed
+	begin := permissions.ID("")
+	if left < math.MaxInt32 {
+		begin = permissions.ID("-" + strconv.Itoa(left))
 	}
-	return show(last)
+	return eachPage(begin, read, func(v T) permissions.ID { id, _ := place(v); return id }, func(page []T) error {
+		page = page[:min(len(page), left)]
+		left -= len(page)
+		return show(newest(page, since, unlimited, func(v T) time.Time { _, at := place(v); return at }))
+	})
 }
 
 func (c *CLI) showCommand() *cobra.Command {
@@ -238,17 +235,16 @@ func oneRow(text string) string {
 
 // pages reads all pages of a listing; place returns the cursor after an item.
 func pages[T, P any](read func(after P) ([]T, error), place func(T) P) (all []T, err error) {
-	err = eachPage(read, place, func(page []T) error {
+	err = eachPage(*new(P), read, place, func(page []T) error {
 		all = append(all, page...)
 		return nil
 	})
 	return all, err
 }
 
-// eachPage calls take with each page of a listing, of which little has to be in memory.
-func eachPage[T, P any](read func(after P) ([]T, error), place func(T) P, take func(page []T) error) error {
+// eachPage calls take with each page of a listing after a place, of which little has to be in memory.
+func eachPage[T, P any](after P, read func(after P) ([]T, error), place func(T) P, take func(page []T) error) error {
 	debug.SetGCPercent(25)
-	var after P
 	for {
 		page, err := read(after)
 		if err != nil || len(page) == 0 {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,5 +109,23 @@ func TestPagesOfPendingAreOneList(t *testing.T) {
 	l.asJSON = true
 	if err := l.end(); err != nil || none.String() != "[]\n" {
 		t.Errorf("none: %q, %v", none.String(), err)
+	}
+}
+
+// TestALimitedListIsPrintedAsItIsRead: it is read from so many before its end on, and what comes meanwhile is left out.
+func TestALimitedListIsPrintedAsItIsRead(t *testing.T) {
+	c := &CLI{listing: listing{limit: 3}}
+	pages := map[permissions.ID][]permissions.ID{"-3": {"b", "c"}, "c": {"d", "e"}, "e": nil}
+	var did []string
+	err := listed(c, time.Time{}, func(after permissions.ID) ([]permissions.ID, error) {
+		did = append(did, "read after "+string(after))
+		return pages[after], nil
+	}, func(id permissions.ID) (permissions.ID, time.Time) { return id, time.Now() }, func(page []permissions.ID) error {
+		did = append(did, fmt.Sprint("show ", page))
+		return nil
+	})
+	want := []string{"read after -3", "show [b c]", "read after c", "show [d]"}
+	if err != nil || !slices.Equal(did[:len(want)], want) {
+		t.Errorf("%q, %v; want %q", did, err, want)
 	}
 }

@@ -33,7 +33,7 @@ func (c *CLI) reportCommand() *cobra.Command {
 			return err
 		}
 		made := newReport(from, now, me.Location())
-		err = eachPage(func(after permissions.ID) ([]permissions.Request, error) {
+		err = eachPage("", func(after permissions.ID) ([]permissions.Request, error) {
 			return client.History(cmd.Context(), permissions.Past{Since: from, Limit: laterPages, After: after})
 		}, func(r permissions.Request) permissions.ID { return r.ID }, func(page []permissions.Request) error {
 			for _, r := range page {

@@ -120,7 +120,7 @@ func (r *routes) registerRequests() {
 
 type listInput struct {
 	State permissions.State `query:"state" enum:"pending" default:"pending"`
-	After permissions.ID    `query:"after" maxLength:"64" doc:"the last id of the page before"`
+	After permissions.ID    `query:"after" maxLength:"64" doc:"the last id of the page before, or -N for the last N"`
 	Limit int               `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
@@ -382,7 +382,7 @@ type giving struct {
 }
 
 type grantsInput struct {
-	After permissions.ID `query:"after" maxLength:"64" doc:"the last id of the page before"`
+	After permissions.ID `query:"after" maxLength:"64" doc:"the last id of the page before, or -N for the last N"`
 	Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
 }
 

@@ -30,7 +30,7 @@ type Store interface {
 	PendingNumbers(ctx context.Context) ([]int64, error)
 	// ByCode finds the newest request that has the code, or refuses with [permissions.CodeUnknown].
 	ByCode(ctx context.Context, code string) (permissions.Request, error)
-	// Pending lists at most limit pending requests created after the one named (empty: from the first), oldest first;
+	// Pending lists at most limit pending requests created after the one named (empty: from the first; -N: the last N), oldest first;
 	// asked, if not empty, keeps only those with that recipient.
 	Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error)
 	// Lately returns what the caller of r did before it; Last has only what was put to that person.

@@ -58,9 +58,11 @@ const (
 		`AND suspended_at = 0 AND until > $2 ORDER BY id`
 
 	// An id begins with the time.
-	readGrantsInForce = `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
-		`AND until > $1 AND id > $2 AND ($3 = '' OR EXISTS (SELECT 1 FROM requests, ` + askedOf + ` ` +
-		`WHERE requests.id = grants.request AND person.value = $3)) ORDER BY id LIMIT 0 + $4`
+	readGrantsInForce = `SELECT ` + grantColumns + `, mac FROM ` + grantsInForce + `AND id > $3 ORDER BY id LIMIT 0 + $4`
+	readGrantsFromEnd = `SELECT id FROM ` + grantsInForce + `ORDER BY id DESC LIMIT 1 OFFSET 0 + $3`
+
+	grantsInForce = `grants WHERE revoked_at = 0 AND ended_at = 0 AND until > $1 AND ($2 = '' OR EXISTS (SELECT 1 FROM requests, ` +
+		askedOf + ` WHERE requests.id = grants.request AND person.value = $2)) `
 
 	readGrant = `SELECT ` + grantColumns + `, mac FROM grants WHERE id = $1`
 )
@@ -86,8 +88,13 @@ func (s *Store) GrantsInForce(
 	ctx context.Context, asked string, now time.Time, after permissions.ID, limit int,
 ) ([]permissions.Grant, error) {
 	return reading(ctx, s, func(from source) (page []permissions.Grant, err error) {
+		if place, is, err := fromEnd[permissions.ID](ctx, from, after, readGrantsFromEnd, micros(now), asked); is || err != nil {
+			if after = place; err != nil {
+				return nil, err
+			}
+		}
 		for len(page) < limit {
-			found, err := collect(ctx, from, "", grantGate.rowFields, readGrantsInForce, micros(now), after, asked, limit-len(page))
+			found, err := collect(ctx, from, "", grantGate.rowFields, readGrantsInForce, micros(now), asked, after, limit-len(page))
 			if err != nil || len(found) == 0 {
 				return page, err
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -372,11 +373,22 @@ const (
 
 	readPending = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number IN (` + readPendingNumbers + `) ` +
 		`ORDER BY number`
+
+	// readPendingFromEnd does not go by number: most requests are not pending.
+	readPendingFromEnd = `SELECT number FROM requests WHERE state = 'pending' AND ($1 = '' OR EXISTS (SELECT 1 FROM ` + askedOf +
+		` WHERE person.value = $1)) ORDER BY +number DESC LIMIT 1 OFFSET 0 + $2`
 )
 
 // Pending implements [engine.Store].
 func (s *Store) Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error) {
-	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.Request, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Request, error) {
+		number, is, err := fromEnd[int64](ctx, from, after, readPendingFromEnd, asked)
+		if !is {
+			number, err = position(ctx, from, after)
+		}
+		if err != nil {
+			return nil, err
+		}
 		return s.after(ctx, from, number, limit, readPending, asked)
 	})
 }
@@ -453,6 +465,15 @@ func position(ctx context.Context, from source, id permissions.ID) (number int64
 		err = permissions.Unknown(string(id))
 	}
 	return number, err
+}
+
+// fromEnd is the place behind which a list begins that is read after "-N": with the last N that a query, from the end on, finds places of.
+func fromEnd[T any](ctx context.Context, from source, after permissions.ID, text string, args ...any) (place T, is bool, err error) {
+	n, err := strconv.ParseInt(string(after), 10, 32)
+	if err != nil || n >= 0 {
+		return place, false, nil //nolint:nilerr // an id
+	}
+	return place, true, orNone(from.QueryRowContext(ctx, text, append(args, -n)...).Scan(&place))
 }
 
 // actionOf is what a row has of [permissions.ActionDigest].

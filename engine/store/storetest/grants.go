@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -164,6 +165,13 @@ func testGrantsInForce(t *testing.T, b Backend) {
 				}
 			}
 			same(t, "its pages", paged, got)
+			for n := 1; n < len(got)+2; n++ {
+				last, err := s.GrantsInForce(t.Context(), c.asked, c.now, permissions.ID(fmt.Sprintf("-%d", n)), 9)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, fmt.Sprintf("the last %d", n), last, got[max(len(got)-n, 0):])
+			}
 			if n := len(got); c.asked == "" && n > 0 && got[n-1].ID != kims.ID {
 				t.Error("the youngest is not the last")
 			}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -233,6 +234,13 @@ func testPending(t *testing.T, b Backend) {
 				after = page[len(page)-1].ID
 			}
 			same(t, "the requests", got, c.want)
+			for n := 1; n < len(got)+2; n++ {
+				last, err := s.Pending(t.Context(), c.asked, permissions.ID(fmt.Sprintf("-%d", n)), 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, fmt.Sprintf("the last %d", n), ids(last), got[max(len(got)-n, 0):])
+			}
 		})
 	}
 	partly := open(t, s, ask(two))
