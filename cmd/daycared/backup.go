@@ -180,7 +180,7 @@ func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string)
 		c.print("the replaced store is kept as %s\n", r.Kept)
 	}
 	c.printNewLife(r.Now)
-	if r.Left != nil || r.Was == "" {
+	if r.Left != nil && !errors.Is(r.Left, store.ErrPruned) || r.Was == "" {
 		c.print("locks made since the backup, if any, are lost: lock again whoever is to be locked\n")
 	}
 	return notChecked(r.Verified)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -21,6 +22,7 @@ const (
 	inChain = `key BETWEEN ` + lowestKey + ` AND ` + highestKey
 
 	newestEntry = `SELECT seq, hash FROM audit WHERE ` + inChain + ` ORDER BY key DESC LIMIT 1`
+	oldestEntry = `SELECT seq, prev FROM audit WHERE ` + inChain + ` ORDER BY key LIMIT 1`
 )
 
 // withoutKeys makes of a query of the audit one of a store from before its entries had a key.
@@ -54,6 +56,22 @@ func readHead(ctx context.Context, from source, chain string) (h head, err error
 		return head{}, unreadable("the head of the audit", err)
 	}
 	return h, nil
+}
+
+// firstSeq is the number of the oldest entry that pruning has left; 0 if the audit begins with it, or has none.
+func firstSeq(ctx context.Context, from source, chain string) (seq int64, err error) {
+	text, err := ofAudit(ctx, from, oldestEntry)
+	if err != nil {
+		return 0, err
+	}
+	var prev []byte
+	if err := orNone(from.QueryRowContext(ctx, text, chain).Scan(&seq, &prev)); err != nil {
+		return 0, err
+	}
+	if bytes.Equal(prev, make([]byte, len(permissions.Digest{}))) {
+		return 0, nil
+	}
+	return seq, nil
 }
 
 const entryColumns = `chain, seq, at, type, request, actor, via, detail, prev, hash`

@@ -479,3 +479,28 @@ func TestVerifyMissesWhatIsSuspended(t *testing.T) {
 		}
 	}
 }
+
+// TestARestoreSaysThatClosingsWerePruned: what says that a grant was taken back is deleted, and the backup has it open.
+func TestARestoreSaysThatClosingsWerePruned(t *testing.T) {
+	path, backup := filepath.Join(t.TempDir(), "daycared.db"), filepath.Join(t.TempDir(), "backup.db")
+	s := reopen(t, path)
+	o := openedIn(t, s)
+	if _, err := Backup(t.Context(), options(path), backup); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Revoke(t.Context(), o.grant(t), "op", "cli", time.Now(), 1); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Hour)
+	for more, err := true, error(nil); more; {
+		if more, err = s.Prune(t.Context(), permissions.Keep{Payloads: 1, Requests: 1, Audit: 1}, later, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Restore(t.Context(), options(path), backup); err != nil || !errors.Is(r.Left, ErrPruned) || len(r.Now.Grants) != 1 {
+		t.Errorf("suspended are %v; left: %v, %v", r.Now.Grants, r.Left, err)
+	}
+}

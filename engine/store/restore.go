@@ -224,6 +224,9 @@ const (
 		`WHERE p.person = main.pairings.person AND p.via = main.pairings.via AND p.address = main.pairings.address)`
 )
 
+// ErrPruned is a reason of [Restored.Left] that leaves locks known.
+var ErrPruned = errors.New("pruning (keep.audit) has deleted what the replaced store's audit said between the backup and")
+
 // carryOver carries what was revoked in the store at path, if it is readable, into a copy, and returns how far that store had come.
 func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached string, err error) {
 	if !fileExists(path) {
@@ -251,6 +254,10 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	if err != nil {
 		return "", err
 	}
+	first, err := firstSeq(ctx, db, chain)
+	if err != nil {
+		return "", err
+	}
 	was := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + readOnlySettings(path)}
 	attach := "ATTACH '" + strings.ReplaceAll(was.String(), "'", "''") + "' AS was"
 	err = change(ctx, draft, func(ctx context.Context, db *sql.DB) error {
@@ -265,6 +272,9 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 			k = keys[i]
 		}
 		if same {
+			if h, err := readHead(ctx, db, chain); err == nil && first > h.seq+1 {
+				left = cmp.Or(left, fmt.Errorf("%w entry %d", ErrPruned, first))
+			}
 			err = carrySaid(ctx, db, chain, said, k, canLock)
 		}
 		if err == nil && k != nil {
