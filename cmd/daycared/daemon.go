@@ -357,8 +357,8 @@ func (d *daemon) reload(c *CLI) {
 	d.anyone.Store(d.cfg.API.AllowAnonymous && cfg.API.AllowAnonymous)
 	d.engine.Configure(next)
 	d.zones.set(next.People)
-	d.log.Info("configuration read again; sockets, data_dir, log, connectors (but editor and Telegram's token) and agents "+
-		"take effect at the next start", "file", cfg.File)
+	d.log.Info("configuration read again; sockets, listeners, data_dir, audit, log, sandbox, fetch, web_search, connectors "+
+		"(but editor and Telegram's token) and agents take effect at the next start", "file", cfg.File)
 	d.renewToken(c)
 }
 
