@@ -433,7 +433,17 @@ type storedEntry struct {
 	named     requestName
 	text      string
 	mac, prev []byte
+	by        *sealer // with which seal was made ahead; may be nil
+	seal      []byte
 	failed    error // to read it
+}
+
+// sealedBy is the seal that e has to have with a key.
+func (e *storedEntry) sealedBy(key *sealer) []byte {
+	if e.by == key {
+		return e.seal
+	}
+	return key.entry(e.Hash)
 }
 
 // silent are the usual types whose detail says nothing to [comparison]: no map is made of it.

@@ -36,7 +36,6 @@ type comparison struct {
 	pages    map[int64]*saidPage    // and by its number, without its last bits
 	votes    map[uint64]struct{}    // hashes of the votes that settled nothing
 	heard    int                    // number of entries
-	room     []any                  // for what a seal covers
 	gates    map[uint64]latestEntry // last entry of each row, by hash of table and key
 
 	restored permissions.Entry        // newest StoreRestored
@@ -85,7 +84,13 @@ func newComparison() *comparison {
 func (c *comparison) row(table string, key ...any) uint64 { return c.sum(table, fmt.Sprintln(key...)) }
 
 func (c *comparison) sum(words ...string) uint64 {
-	return maphash.String(c.seed, strings.Join(words, "\x00"))
+	var h maphash.Hash
+	h.SetSeed(c.seed)
+	for _, word := range words {
+		_, _ = h.WriteString(word) // never fails
+		_ = h.WriteByte(0)
+	}
+	return h.Sum64()
 }
 
 func microsText(t time.Time) string { return strconv.FormatInt(micros(t), 10) }
@@ -245,18 +250,16 @@ func sameWords(ctx context.Context, from source, rows []shapedRow) error {
 	return err
 }
 
-// sealedRequests checks the seals of requests and compares them, and the votes on them, with their entries.
-func (c *comparison) sealedRequests(rows []shapedRow) error {
+// allSealed checks the seals of requests, in a room for what they cover.
+func (c *comparison) allSealed(rows []shapedRow, room *[]any) error {
 	for i := range rows {
 		r := &rows[i]
-		if c.seals != nil {
-			c.room = sealedBy(c.own.seals, c.room[:0], &r.row)
-			if !c.seals.holds(r.mac, "requests", c.room...) {
-				return unsealed("request " + string(r.row.ID))
-			}
+		if c.seals == nil {
+			return nil
 		}
-		if err := c.request(&r.row); err != nil {
-			return err
+		*room = sealedBy(c.own.seals, (*room)[:0], &r.row)
+		if !c.seals.holds(r.mac, "requests", (*room)...) {
+			return unsealed("request " + string(r.row.ID))
 		}
 	}
 	return nil

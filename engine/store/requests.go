@@ -567,6 +567,7 @@ type sealedPages struct {
 	from               int64           // number of the next one
 	over               bool
 	spare              []shapedRow // to read into
+	room               []any       // for what a seal covers
 }
 
 func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {

@@ -394,6 +394,16 @@ func escapes(r rune) bool { return r == '\\' || r < ' ' || r == utf8.RuneError }
 
 // encode writes JSON without HTML escaping: inputs must come back byte for byte.
 func encode(v any) (string, error) {
+	switch v := v.(type) {
+	case []string:
+		if text := encodePlain(v, func(s string) string { return s }); text != "" {
+			return text, nil
+		}
+	case []permissions.Tag:
+		if text := encodePlain(v, permissions.Tag.String); text != "" {
+			return text, nil
+		}
+	}
 	var b bytes.Buffer
 	w := json.NewEncoder(&b)
 	w.SetEscapeHTML(false)
@@ -401,6 +411,25 @@ func encode(v any) (string, error) {
 		return "", err
 	}
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// encodePlain is [encode] without reflection of a list of texts that need no escape; empty if one does, or there is none.
+func encodePlain[T any](items []T, text func(T) string) string {
+	var b []byte
+	for _, item := range items {
+		s := text(item)
+		for i := range len(s) {
+			if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+				return ""
+			}
+		}
+		b = append(append(append(b, `,"`...), s...), '"')
+	}
+	if len(b) == 0 {
+		return ""
+	}
+	b[0] = '['
+	return string(append(b, ']'))
 }
 
 func textOf(v any) (string, error) {

@@ -33,3 +33,18 @@ func TestUsualListsAreShort(t *testing.T) {
 		t.Errorf("nothing is read as %v", names)
 	}
 }
+
+// TestAPlainListIsWrittenAsEveryOther: with reflection or without, since seals cover it.
+func TestAPlainListIsWrittenAsEveryOther(t *testing.T) {
+	for _, texts := range [][]string{{"fay"}, {"fay", "", "<&> '\\u"}, {`"`}, {`\`}, {"\n"}, {"\x7f"}, {"é"}, {"\xff"}, {}, nil} {
+		type other []string // is encoded with reflection
+		got, err := encode(texts)
+		if want, bad := encode(other(texts)); err != nil || bad != nil || got != want {
+			t.Errorf("%q is written as %s, %v; want %s, %v", texts, got, err, want, bad)
+		}
+	}
+	tags := []permissions.Tag{permissions.Network, permissions.Workspace}
+	if got, err := encode(tags); err != nil || got != `["@network","@workspace"]` {
+		t.Errorf("tags are written as %s, %v", got, err)
+	}
+}

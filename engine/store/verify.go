@@ -326,7 +326,7 @@ func (c *verification) readRequests(ctx context.Context) (more bool, err error) 
 					err = cmp.Or(err, sameWords(ctx, from, some))
 				}
 				end := len(page) == 0
-				if err == nil {
+				if err = cmp.Or(err, c.allSealed(page, &pages.room)); err == nil {
 					pages.spare, err = give(page)
 				}
 				if err != nil || end {
@@ -339,7 +339,12 @@ func (c *verification) readRequests(ctx context.Context) (more bool, err error) 
 	err = readAhead(c.spareRows, func(rows []shapedRow) error {
 		more = len(rows) > 0
 		c.done += int64(len(rows))
-		return c.sealedRequests(rows)
+		for i := range rows {
+			if err := c.request(&rows[i].row); err != nil {
+				return err
+			}
+		}
+		return nil
 	}, readers...)
 	last := c.rows[len(starts)-1]
 	c.rows[0].from, c.rows[0].over = last.from, last.over
@@ -356,6 +361,7 @@ func (c *verification) readAudit(ctx context.Context, v *Verified) (more bool, e
 		return false, err
 	}
 	var readers []reader[storedEntry]
+	key := c.at.key
 	for i, seq := range starts {
 		readers = append(readers, func(give func([]storedEntry) ([]storedEntry, error)) (err error) {
 			names := requestNames{}
@@ -364,6 +370,11 @@ func (c *verification) readAudit(ctx context.Context, v *Verified) (more bool, e
 				some, err = c.readSome(ctx, c.from[i], seq, names, some)
 				if full = len(some) == verifyAtOnce; full {
 					seq = some[len(some)-1].Seq + 1
+				}
+				for i := range some {
+					if e := &some[i]; key != nil && e.failed == nil {
+						e.by, e.seal = key, key.entry(e.Hash)
+					}
 				}
 				if err = cmp.Or(err, ctx.Err()); err == nil {
 					some, err = give(some)
@@ -427,7 +438,7 @@ func (c *verification) take(s *storedEntry, v *Verified) error {
 		c.current, c.at = true, begin(e)
 		v.Chains = append(v.Chains, permissions.Head{First: e.Seq})
 	}
-	if err := errors.Join(c.at.add(e, c.detail), c.at.keyed(c.keys, e, s.mac)); err != nil {
+	if err := errors.Join(c.at.add(e, c.detail), c.at.keyed(c.keys, s)); err != nil {
 		return err
 	}
 	v.Chains[len(v.Chains)-1].Entries++
@@ -506,7 +517,8 @@ type checkpoint struct {
 
 // keyed checks the seal of the next entry. Once entries are keyed, all later ones are; an entry sealed with another key
 // introduces that key and seals the audit before it.
-func (c *checkpoint) keyed(keys []*sealer, e *permissions.Entry, mac []byte) error {
+func (c *checkpoint) keyed(keys []*sealer, s *storedEntry) error {
+	e, mac := &s.Entry, s.mac
 	introduced := e.Detail[keyID]
 	switch known := func(name string) int {
 		return slices.IndexFunc(keys, func(k *sealer) bool { return k.id == name })
@@ -532,7 +544,7 @@ func (c *checkpoint) keyed(keys []*sealer, e *permissions.Entry, mac []byte) err
 		c.unkeyed = e.Seq
 		return nil
 	}
-	if !hmac.Equal(mac, c.key.entry(e.Hash)) {
+	if !hmac.Equal(mac, s.sealedBy(c.key)) {
 		return fmt.Errorf("chain %s is broken at entry %d: it does not carry the seal of the audit key", e.Chain, e.Seq)
 	}
 	return nil
