@@ -57,6 +57,7 @@ type Engine struct {
 	*journal
 	*suggestions
 	*trusts
+	*others
 
 	pruning   time.Duration // see Options.PruneEvery
 	doubt     bool          // the clock had been set back at startup: older grants are not used
@@ -97,7 +98,7 @@ type (
 // OperatorName is the person who runs the daemon when the configuration names nobody with that account.
 const OperatorName = directory.OperatorName
 
-// Options are the parts of an engine. All but Residents, EventHandler, Elapsed and PruneEvery are required.
+// Options are the parts of an engine. All but Residents, EventHandler, Elapsed, PruneEvery and Hold are required.
 type Options struct {
 	Store        Store
 	Residents    []agents.Resident
@@ -106,7 +107,10 @@ type Options struct {
 	Now          func() time.Time
 	Elapsed      func() time.Duration // see [timing.Clock]; nil: the machine's own
 	PruneEvery   time.Duration        // the interval of deleting expired rows, and the delay of the first run; 0: an hour
-	Log          *slog.Logger
+	// Hold returns when this daemon is the one of several on the same store that sends, runs agents and prunes, or with the error of
+	// its context; nil: there are no others. They all ask and decide.
+	Hold func(context.Context) error
+	Log  *slog.Logger
 }
 
 // New makes an engine without channels. It starts nothing: call [Engine.Connect], [Engine.Recover], then [Engine.Run].
@@ -137,11 +141,14 @@ func New(o Options) *Engine {
 	e.tokens = &tokens{
 		services: e.services, forget: e.forgetDecisions, steering: e.stops.steering, bearers: map[permissions.Digest]map[*bearer]bool{},
 	}
-	e.waits = &waits{services: e.services, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal()}
+	e.waits = &waits{services: e.services, shared: o.Hold != nil, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal()}
 	e.locks = &locks{services: e.services, stops: e.stops, forget: e.forgetDecisions}
 	e.journal = &journal{services: e.services}
 	e.suggestions = &suggestions{e.services}
 	e.trusts = &trusts{e.services}
+	e.others = &others{
+		services: e.services, stops: e.stops, locks: e.locks, tokens: e.tokens, forget: e.forgetDecisions, hold: o.Hold,
+	}
 	e.Directory = directory.New(directory.Config{
 		Store: o.Store, Settings: o.Settings, Clock: clock, Log: o.Log,
 		Changed: func() { e.forgetDecisions(nil) }, Realign: func(moved bool) { e.RealignSoon(moved) },
@@ -151,10 +158,10 @@ func New(o Options) *Engine {
 		Noticed: e.registry.NotifyNotices,
 	})
 	e.Dispatch = dispatch.New(dispatch.Config{
-		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History,
+		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History, Hold: o.Hold,
 	})
 	e.Hosts = agenthost.New(agenthost.Config{
-		Store: o.Store, Directory: e.Directory, Residents: o.Residents, EventHandler: o.EventHandler, Clock: clock, Log: o.Log,
+		Store: o.Store, Directory: e.Directory, Residents: o.Residents, EventHandler: o.EventHandler, Clock: clock, Log: o.Log, Hold: o.Hold,
 	})
 	return e
 }
@@ -187,8 +194,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.Dispatch.Run(ctx) })
 	group.Go(func() error { return e.carryOut(ctx) })
 	group.Go(func() error { return e.keepLocks(ctx) })
-	group.Go(func() error { return e.prune(ctx) })
-	group.Go(func() error { return e.heartbeat(ctx) })
+	group.Go(func() error { return e.alone(ctx, e.prune) })
+	group.Go(func() error { return e.alone(ctx, e.heartbeat) })
 	group.Go(func() error { return e.Hosts.Run(ctx) })
 	return group.Wait()
 }

@@ -112,7 +112,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		r.Revision = 1
 	}
 	copies, unreachable := e.Plan(s, r, nil)
-	if e.Reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // waiting would be pointless
+	if e.Sends() && e.Reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // waiting would be pointless
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
 		copies, unreachable = e.Plan(s, r, nil)
 	}
@@ -191,8 +191,8 @@ func (e *Engine) opened(
 	if err := e.SendUnfollowed(ctx, o.Copies); err != nil {
 		e.log.Warn("send what nobody follows any more: it is shown when an inbox opens", "request", stored.ID, "err", err)
 	}
-	if e.Reached(o.settings, stored, o.Copies) >= stored.Quorum {
-		return stored, nil
+	if !e.Sends() || e.Reached(o.settings, stored, o.Copies) >= stored.Quorum {
+		return stored, nil // the daemon that sends gives it up
 	}
 	c, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: o.unreachable, Asked: stored.Asked, At: e.clock.Stamp()})
 	if err != nil && !errors.Is(err, permissions.ErrSettled) {

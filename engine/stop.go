@@ -120,6 +120,27 @@ func (s *stops) EndStop(ctx context.Context, id connectors.Identity, at time.Tim
 	return nil
 }
 
+// follow puts into force what another daemon stored about a stop. One that could not be stored here stays in force.
+func (s *stops) follow(ctx context.Context) error {
+	s.steering.Lock()
+	defer s.steering.Unlock()
+	by, at, err := s.store.StoppedBy(ctx)
+	was := s.Stop()
+	switch {
+	case err != nil || by == was.By && at.Equal(was.At):
+		return err
+	case by != "":
+		s.noteStop(by, at)
+		s.forget(nil)
+	case !was.At.IsZero():
+		s.registry.Halt("")
+		s.noteStop("", at)
+		close(s.over)
+		s.over = make(chan struct{})
+	}
+	return nil
+}
+
 // StoppedBy returns who stopped everything, or empty.
 func (s *stops) StoppedBy() string { return s.Stop().By }
 

@@ -95,6 +95,19 @@ func (k *tokens) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	return tokens, shared.Broken(errors.Join(k.ReadOwners(ctx), k.vacate(ctx, tokens[0].Name, who, id.Via)))
 }
 
+// endRevoked ends the calls whose tokens are not valid any more.
+func (k *tokens) endRevoked(ctx context.Context) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for hash, calls := range k.bearers {
+		if _, err := k.store.VerifyToken(ctx, hash, k.clock.Now()); permissions.CodeOf(err) == permissions.CodeToken {
+			for b := range calls {
+				b.end(permissions.UnknownToken())
+			}
+		}
+	}
+}
+
 // vacate clears a name that no token proves any more, for its next holder: it withdraws pending requests and revokes
 // grants and unused approvals. The caller holds the lock of stops.
 func (k *tokens) vacate(ctx context.Context, name, who, via string) error {

@@ -19,6 +19,7 @@ import (
 type waits struct {
 	*services
 
+	shared          bool // there may be other daemons, for which somebody may wait
 	mu              sync.Mutex
 	cancelAt        map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see WithdrawLater
 	cancelScheduled timing.Signal                // cancelAt has a new entry
@@ -111,8 +112,11 @@ func (g *waits) KeepProcess(ctx context.Context, caller permissions.Caller, w pe
 	return shared.Broken(g.store.KeepWait(ctx, w))
 }
 
-// Processes returns the processes that waited when the daemon stopped, with their callers.
+// Processes returns the processes that waited when the daemon stopped, with their callers; none where they may be of another machine.
 func (g *waits) Processes(ctx context.Context) (all []permissions.Wait, callers []permissions.Caller, err error) {
+	if g.shared {
+		return nil, nil, nil
+	}
 	kept, err := g.store.Waits(ctx)
 	for _, w := range kept {
 		if w.Kind != permissions.WaitProcess {
@@ -189,7 +193,12 @@ func (g *waits) carryOut(ctx context.Context) error {
 func (g *waits) withdrawCancelled(ctx context.Context, id permissions.ID) (err error) {
 	work, done := context.WithTimeout(ctx, shared.StoreTime)
 	defer done()
-	if g.registry.Waiting(id) == 0 {
+	elsewhere := false
+	if g.shared {
+		r, unread := g.store.Read(work, id)
+		elsewhere = unread == nil && r.LeftAt.IsZero()
+	}
+	if g.registry.Waiting(id) == 0 && !elsewhere {
 		_, err = g.registry.LeaveOrCancel(work, id, "", "")
 	}
 	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {

@@ -341,7 +341,6 @@ func (c *CLI) newKeyCommand() *cobra.Command {
 		defer func() { _ = dir.Close() }() // it is released when the process ends
 		o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 		o.NewKey = true
-		o.Held = func(where string) { c.say("the daemon at %s holds the database: waiting until it stops", where) }
 		rows, err := store.Open(cmd.Context(), o)
 		if err != nil {
 			return err

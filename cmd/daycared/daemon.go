@@ -42,6 +42,8 @@ type daemon struct {
 	cfg      *config.Config
 	paths    config.Paths
 	log      *slog.Logger
+	rows     *store.Store
+	held     chan struct{} // closed when hold returns
 	engine   *engine.Engine
 	own      *runtime.Runtime // agents that use a model
 	servers  []*remote.Server // their MCP servers
@@ -83,7 +85,7 @@ func newDaemon(
 	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, closed func(), dir *dataDir,
 ) (*daemon, error) {
 	d := &daemon{
-		cfg: cfg, paths: paths, log: log, closed: closed, stopping: make(chan struct{}), ending: make(chan struct{}), lost: make(chan error, 1),
+		cfg: cfg, paths: paths, log: log, closed: closed, stopping: make(chan struct{}), held: make(chan struct{}), ending: make(chan struct{}), lost: make(chan error, 1),
 		closers: []func() error{dir.Close}, dir: dir, excused: func() {},
 	}
 	d.self, d.read = c.describe(cfg, paths), time.Now().UTC()
@@ -111,12 +113,12 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		return err
 	}
 	stored := storeOptions(paths, log)
-	stored.Progress, stored.Held, stored.Lost = d.migrating, d.standBy, d.takenOver
+	stored.Progress, stored.Lost = d.migrating, d.replaced
 	rows, err := store.Open(ctx, stored)
 	if err != nil {
 		return err
 	}
-	d.closers = append(d.closers, rows.Close)
+	d.rows, d.closers = rows, append(d.closers, rows.Close)
 	d.heads = newPublisher(cfg.Audit.Heads, rows.Head, log)
 	current, err := settings(cfg, paths, c.UID)
 	if err != nil {
@@ -128,7 +130,10 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	d.began, d.inForce = current, current
 	d.zones.set(current.People)
 	options := engine.Options{
-		Store: hookStore(rows), Residents: residents(), Settings: current, Now: hookNow, Log: log,
+		Store: hookStore(rows), Residents: residents(), Settings: current, Now: rows.Now, Log: log,
+	}
+	if paths.Database != "" {
+		options.Hold = d.hold
 	}
 	bind, err := d.employ(c, &options, hookSessions(rows))
 	if err != nil {
@@ -296,10 +301,17 @@ func (d *daemon) run(ctx context.Context) error {
 		}
 		return nil
 	})
-	group.Go(func() error { return d.own.Run(ctx) })
+	group.Go(func() error {
+		if d.rows.Hold(ctx, "chats") == nil {
+			close(d.held)
+		}
+		return nil
+	})
+	group.Go(func() error { return d.rows.Follow(ctx, d.engine.Heard) })
+	group.Go(func() error { return d.alone(ctx, d.own.Run) })
 	group.Go(func() error { return d.heads.run(ctx) })
 	for _, s := range d.servers {
-		group.Go(func() error { return s.Run(ctx) })
+		group.Go(func() error { return d.alone(ctx, s.Run) })
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -309,7 +321,11 @@ func (d *daemon) run(ctx context.Context) error {
 	})
 	group.Go(func() error { return d.agents.Run(serving) })
 	for _, part := range d.parts {
-		group.Go(func() error { return part.Run(ctx) })
+		run := part.Run
+		if _, chat := part.(connectors.Chat); chat {
+			run = func(ctx context.Context) error { return d.alone(ctx, part.Run) }
+		}
+		group.Go(func() error { return run(ctx) })
 	}
 	err := group.Wait()
 	d.heads.last()
@@ -419,13 +435,26 @@ func (d *daemon) migrating(what string, done, all int64) {
 	d.excuse(fmt.Errorf("the store is being brought up to date (%d of %d %s); wait until that is done", done, all, what))
 }
 
-// standBy says to agents that another daemon answers.
-func (d *daemon) standBy(where string) {
-	d.excuse(fmt.Errorf("this daemon is a standby: the one at %s holds the database; ask there, or wait until it stops", where))
+// replaced ends the daemon with an error, after which a supervisor starts it again.
+func (d *daemon) replaced(err error) { d.lost <- err }
+
+// hold returns when this daemon is the one of those on the same database that has the chats and runs the agents.
+func (d *daemon) hold(ctx context.Context) error {
+	select {
+	case <-d.held:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
-// takenOver ends the daemon with an error, after which a supervisor starts it again as the standby of the other one.
-func (d *daemon) takenOver(err error) { d.lost <- err }
+// alone runs a part once no other daemon on the same database does.
+func (d *daemon) alone(ctx context.Context, run func(context.Context) error) error {
+	if d.hold(ctx) != nil {
+		return nil // ctx has ended
+	}
+	return run(ctx)
+}
 
 // excuse serves the agents' socket with the newest reason why the daemon is not ready, until d.excused is called.
 func (d *daemon) excuse(why error) {

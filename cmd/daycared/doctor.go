@@ -337,10 +337,16 @@ func (in *inspection) examineServer(ctx context.Context) []finding {
 		return []finding{newFinding("wrong", unwell.What, unwell.Advice)}
 	case err != nil:
 		return []finding{newFinding("wrong", err.Error(), "")}
-	case found.Holder != "":
-		return []finding{newFinding("ok", found.Name+", held by the daemon at "+found.Holder, "")}
+	case len(found.Daemons) > 0:
+		all := make([]string, len(found.Daemons))
+		for i, daemon := range found.Daemons {
+			if all[i] = daemon.Place; daemon.Leases != "" {
+				all[i] += " (which has the " + daemon.Leases + ")"
+			}
+		}
+		return []finding{newFinding("ok", found.Name+", used by the daemons at "+strings.Join(all, "; "), "")}
 	}
-	return []finding{newFinding("ok", found.Name+", held by no daemon", "")}
+	return []finding{newFinding("ok", found.Name+", used by no daemon", "")}
 }
 
 // examineAdminKey checks that the admin key file holds a key: without a valid one, the daemon's account is not recognized as the

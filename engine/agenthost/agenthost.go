@@ -86,6 +86,8 @@ type Config struct {
 	EventHandler agents.EventHandler
 	Clock        timing.Clock
 	Log          *slog.Logger
+	// Hold returns when this daemon is the one of several that runs the agents; nil: there are no others.
+	Hold func(context.Context) error
 }
 
 // Hosts are the hosts of all our own agents. It is safe for concurrent use.
@@ -96,11 +98,12 @@ type Hosts struct {
 	log        *slog.Logger
 	hosts      []*host
 	eventRelay *eventRelay // nil: nobody handles events
+	hold       func(context.Context) error
 }
 
 // New makes a host for each agent, in order. It starts nothing: call [Hosts.Recover], then [Hosts.Run].
 func New(c Config) *Hosts {
-	a := &Hosts{dir: c.Directory, store: c.Store, clock: c.Clock, log: c.Log}
+	a := &Hosts{dir: c.Directory, store: c.Store, clock: c.Clock, log: c.Log, hold: c.Hold}
 	for _, r := range c.Residents {
 		a.hosts = append(a.hosts, &host{
 			Hosts: a, resident: r, bond: r.Binding(), log: c.Log.With("agent", r.Binding().Agent),
@@ -122,8 +125,19 @@ func (a *Hosts) RecoverEvents(ctx context.Context) error {
 	return err
 }
 
-// Run runs the agents, delivers messages both ways and passes events on, until ctx ends.
+// LookAgain delivers what other daemons have stored for the agents and their people.
+func (a *Hosts) LookAgain() {
+	for _, h := range a.hosts {
+		h.written.Notify()
+		h.said.Notify()
+	}
+}
+
+// Run runs the agents, delivers messages both ways and passes events on, until ctx ends, once no other daemon does.
 func (a *Hosts) Run(ctx context.Context) error {
+	if a.hold != nil && a.hold(ctx) != nil {
+		return nil // ctx has ended
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	if a.eventRelay != nil {
 		group.Go(func() error { return a.eventRelay.run(ctx) })

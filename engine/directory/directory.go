@@ -173,8 +173,19 @@ func (d *Directory) Configure(s Settings) (moved bool) {
 func (d *Directory) ReadPeople(ctx context.Context) error {
 	return cmp.Or(
 		d.ReadOwners(ctx), d.readPairings(ctx),
-		reread(ctx, d, d.store.Suspensions, &d.suspended), reread(ctx, d, d.store.Locks, &d.locks),
+		reread(ctx, d, d.store.Suspensions, &d.suspended), reread(ctx, d, d.readLocks, &d.locks),
 		reread(ctx, d, d.store.Absences, &d.absences), reread(ctx, d, d.store.Languages, &d.reads))
+}
+
+// readLocks returns the stored locks, and those that could not be stored yet.
+func (d *Directory) readLocks(ctx context.Context) ([]permissions.Lock, error) {
+	all, err := d.store.Locks(ctx)
+	for _, l := range d.allLocks() {
+		if l.Unsaved != nil {
+			all = append(slices.DeleteFunc(all, func(o permissions.Lock) bool { return o.Person == l.Person }), l)
+		}
+	}
+	return all, err
 }
 
 // reread puts into force what the store has of something.
@@ -188,6 +199,13 @@ func reread[T any](ctx context.Context, d *Directory, read func(context.Context)
 	d.mu.Unlock()
 	d.refill()
 	return nil
+}
+
+// ReadAgain is ReadPeople while the directory is in use. The caller sees to it that no lock changes meanwhile.
+func (d *Directory) ReadAgain(ctx context.Context) error {
+	d.pairing.Lock()
+	defer d.pairing.Unlock()
+	return d.ReadPeople(ctx)
 }
 
 // Who returns the name of the person behind an identity, or a refusal.

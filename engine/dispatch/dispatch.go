@@ -109,6 +109,8 @@ type Config struct {
 	Log       *slog.Logger
 	// History lists what is settled, for digests.
 	History func(context.Context, permissions.Past) ([]permissions.Request, error)
+	// Hold returns when this daemon is the one of several that sends; nil: there are no others.
+	Hold func(context.Context) error
 }
 
 // Dispatch sends prompts and notices to people. It is safe for concurrent use.
@@ -131,6 +133,9 @@ type Dispatch struct {
 	approved    approvals
 	quieted     sync.Map // by quietKey: the notice of the digest
 	history     func(context.Context, permissions.Past) ([]permissions.Request, error)
+	hold        func(context.Context) error // nil: there are no other daemons
+	sends       atomic.Bool                 // this daemon is the one that sends
+	missed      timing.Signal               // other daemons changed copies or notices
 }
 
 // New makes a service without channels. It starts nothing: call [Dispatch.Connect], [Dispatch.ReadGroups], then
@@ -138,8 +143,9 @@ type Dispatch struct {
 func New(c Config) *Dispatch {
 	d := &Dispatch{
 		store: c.Store, dir: c.Directory, registry: c.Registry, clock: c.Clock, log: c.Log, changed: timing.NewSignal(),
-		history: c.History,
+		history: c.History, hold: c.Hold, missed: timing.NewSignal(),
 	}
+	d.sends.Store(d.hold == nil)
 	d.moves.Store(&map[string]string{})
 	d.changed.Notify() // the settings may have changed while the daemon was down
 	d.reconciler = &reconciler{service: d, workQueue: newWorkQueue(c.Clock.Elapsed, c.Log)}
@@ -153,11 +159,43 @@ func (d *Dispatch) Connect(channels ...connectors.Connector) {
 	}
 }
 
-// Run keeps prompts up to date and sends notices until ctx ends.
+// Sends reports whether this daemon sends, or another one on the same database does. Who does not cannot know whom a request reaches.
+func (d *Dispatch) Sends() bool { return d.sends.Load() }
+
+// Missed says that other daemons have changed something about which no entry of the audit is.
+func (d *Dispatch) Missed() { d.missed.Notify() }
+
+// catchUpMissed looks for what other daemons have changed, at most once in a while, until ctx ends.
+func (d *Dispatch) catchUpMissed(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.missed:
+		}
+		if err := d.CatchUp(ctx); err != nil && ctx.Err() == nil {
+			d.log.Error("list stale prompts: retrying", "err", err)
+			d.missed.Notify()
+		}
+		_ = timing.Pause(ctx, shared.RetryDelay) // the loop checks ctx
+	}
+}
+
+// Run keeps prompts up to date and sends notices until ctx ends, once no other daemon does.
 func (d *Dispatch) Run(ctx context.Context) error {
+	if d.hold != nil {
+		if d.hold(ctx) != nil {
+			return nil // ctx has ended
+		}
+		d.sends.Store(true)
+		d.changed.Notify() // what this daemon did not follow until now
+	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.catchUpMissed(ctx) })
 	group.Go(func() error { return d.follow(ctx) })
-	group.Go(func() error { return d.noteAbsence(ctx) })
+	if d.hold == nil { // else they may wait for another daemon
+		group.Go(func() error { return d.noteAbsence(ctx) })
+	}
 	group.Go(func() error { return d.reroute(ctx) })
 	group.Go(func() error { return d.followAbsences(ctx) })
 	group.Go(func() error { return d.sendNotices(ctx) })
@@ -169,12 +207,17 @@ func (d *Dispatch) Run(ctx context.Context) error {
 }
 
 // Reconsider looks soon whether a request reaches enough people.
-func (d *Dispatch) Reconsider(id permissions.ID) { d.reconciler.Enqueue(id) }
+func (d *Dispatch) Reconsider(id permissions.ID) {
+	if d.Sends() {
+		d.reconciler.Enqueue(id)
+	}
+}
 
-// ForgetShown prepares the start of channels that forget what they showed.
+// ForgetShown prepares the start of channels that forget what they showed. What people follow by themselves they may follow elsewhere.
 func (d *Dispatch) ForgetShown(ctx context.Context) error {
 	for _, c := range d.dispatchers {
-		if _, forgets := c.connector.(connectors.EphemeralChannel); forgets {
+		_, follows := c.connector.(connectors.Follower)
+		if _, forgets := c.connector.(connectors.EphemeralChannel); forgets && (d.hold == nil || !follows) {
 			if err := d.store.ForgetCopies(ctx, c.connector.Name()); err != nil {
 				return err
 			}

@@ -338,8 +338,11 @@ func reach(c connectors.Connector, p connectors.Person) error {
 	return nil
 }
 
-// Enqueue enqueues a request in every dispatcher.
+// Enqueue enqueues a request in every dispatcher, if this daemon sends.
 func (d *Dispatch) Enqueue(id permissions.ID) {
+	if !d.Sends() {
+		return
+	}
 	for _, c := range d.dispatchers {
 		c.Enqueue(id)
 	}

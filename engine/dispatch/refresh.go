@@ -100,6 +100,9 @@ func (d *Dispatch) extend(ctx context.Context, r permissions.Request) error {
 
 // CatchUp enqueues every outdated copy in its dispatcher, and every request without copies in the reconciler.
 func (d *Dispatch) CatchUp(ctx context.Context) error {
+	if !d.Sends() {
+		return nil
+	}
 	for _, c := range d.dispatchers {
 		err := each(func(after permissions.ID) ([]permissions.ID, error) {
 			return d.store.StaleCopies(ctx, c.connector.Name(), after, shared.Page)

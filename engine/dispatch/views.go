@@ -82,7 +82,7 @@ func (d *Dispatch) delayed(r permissions.Request, copies []permissions.Copy) (ch
 // waits returns how many callers wait for r. A session of ours always counts, even while it rests.
 func (d *Dispatch) waits(r permissions.Request) int {
 	n := d.registry.Waiting(r.ID)
-	if r.State == permissions.Pending && r.Caller.Ours() {
+	if r.State == permissions.Pending && (r.Caller.Ours() || d.hold != nil && r.LeftAt.IsZero()) { // perhaps for another daemon
 		return max(n, 1)
 	}
 	return n

@@ -152,7 +152,7 @@ func unusable(err error) error {
 // isGone reports whether PostgreSQL did not answer, or ended the transaction for a reason that passes.
 func isGone(err error) bool {
 	switch state := sqlState(err); {
-	case err == nil, !serverFailed(err), errors.Is(err, errTakenOver):
+	case err == nil, !serverFailed(err), errors.Is(err, errReplaced):
 		return false
 	case state == "":
 		return true
@@ -161,8 +161,11 @@ func isGone(err error) bool {
 	}
 }
 
-// errTakenOver ends the writing of a daemon in whose place another one writes.
-var errTakenOver = errors.New("another daemon took the database over")
+// errReplaced ends the work of a daemon whose place others have taken.
+var errReplaced = errors.New("other daemons took the place of this one")
+
+// errNewLife ends the work of a daemon on a store that was put back from a copy.
+var errNewLife = fmt.Errorf("the store began a new life: %w", errReplaced)
 
 // diskFull is the code of PostgreSQL.
 const diskFull = "53100"
@@ -175,7 +178,7 @@ func serverFailed(err error) bool {
 	if errors.As(err, &said) || errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) {
 		return true
 	}
-	return slices.ContainsFunc([]error{driver.ErrBadConn, errTakenOver, pgconn.ErrConnClosed, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF},
+	return slices.ContainsFunc([]error{driver.ErrBadConn, errReplaced, pgconn.ErrConnClosed, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF},
 		func(of error) bool { return errors.Is(err, of) })
 }
 
@@ -193,9 +196,12 @@ func diagnoseServer(name string, err error) *Error {
 	e := &Error{Err: err}
 	state := sqlState(err)
 	switch {
-	case errors.Is(err, errTakenOver):
-		e.What = "another daemon took the " + name + " over, because this one did not reach it in time"
-		e.Advice = "start this one again: it waits until the other one stops"
+	case errors.Is(err, errNewLife):
+		e.What = "the " + name + " was put back from a copy while this daemon ran"
+		e.Advice = "start it again"
+	case errors.Is(err, errReplaced):
+		e.What = "other daemons took the place of this one, because it did not reach the " + name + " in time"
+		e.Advice = "start it again"
 	case state == diskFull:
 		e.What, e.Advice = "the disk of the "+name+" is full", "free some space, nothing needs a restart"
 	case strings.HasPrefix(state, "28"):

@@ -27,16 +27,26 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 		return err
 	}
 	if s.started && t.head != s.ledger.head && t.head != s.tried {
-		if t.seq <= s.ledger.seq { // the next start must notice the loss
-			s.noteMark(s.ledger.head)
+		if err := s.continues(ctx, t); err != nil {
+			return err
 		}
-		return s.isTampered(max(t.seq, s.ledger.seq))
 	}
 	if t.seq != s.ledger.seq {
 		s.bell.ring()
 	}
 	s.ledger, s.version, s.tried = t.ledger, version, t.head
 	return nil
+}
+
+// continues returns nil if the audit goes on from what this process knows of it, which only other daemons on the same server may do.
+func (s *Store) continues(ctx context.Context, t *tx) error {
+	if t.seq <= s.ledger.seq { // the next start must notice the loss
+		s.noteMark(s.ledger.head)
+	}
+	if s.server == nil || t.seq <= s.ledger.seq {
+		return s.isTampered(max(t.seq, s.ledger.seq))
+	}
+	return s.keeps(ctx, t, mark{Chain: s.chain, Seq: s.ledger.seq, Hash: s.ledger.hash.String()})
 }
 
 // readLedger reads the ledger from the rows.
@@ -50,6 +60,9 @@ func (s *Store) readLedger(ctx context.Context, t *tx) error {
 	}
 	if s.from == s.seals && !own.holds(s.from) { // where the key changes, findKey has checked
 		return unsealed("who stopped everything")
+	}
+	if s.server != nil && s.started && !own.restoredAt.Equal(s.restoredAt) { // numbers and codes go on otherwise
+		return errNewLife
 	}
 	t.stopped = own.stoppedBy
 	version, err := s.sealsBefore(ctx, t, own)
@@ -67,7 +80,7 @@ func (s *Store) readLedger(ctx context.Context, t *tx) error {
 func (s *Store) noteHalt() {
 	by := s.ledger.stopped
 	switch known := s.halt.Load(); {
-	case by == "" || s.stale:
+	case by == "" || s.stale || s.server != nil && s.server.isOutdated():
 		s.halt.Store(nil)
 	case known == nil || *known != by:
 		s.halt.Store(&by)

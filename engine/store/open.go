@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -97,7 +96,7 @@ func openServer(ctx context.Context, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// beginOnServer is [Store.begin] for a database of PostgreSQL, once this daemon holds it.
+// beginOnServer is [Store.begin] for a database of PostgreSQL.
 func (s *Store) beginOnServer(ctx context.Context, o Options) error {
 	if err := s.checkServer(ctx); err != nil {
 		return s.fault(ctx, err)
@@ -105,8 +104,13 @@ func (s *Store) beginOnServer(ctx context.Context, o Options) error {
 	if err := s.migrateServer(ctx); err != nil {
 		return err
 	}
-	if err := s.takeOver(ctx); err != nil {
+	if err := s.join(ctx); err != nil {
 		return s.fault(ctx, err)
+	}
+	if o.NewKey {
+		if err := s.runAlone(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error { return s.identify(ctx, conn, o) }); err != nil {
 		return err
@@ -114,62 +118,9 @@ func (s *Store) beginOnServer(ctx context.Context, o Options) error {
 	if err := s.start(ctx); err != nil {
 		return err
 	}
+	s.server.told.begin(0, s.ledger.seq)
+	s.server.told.end(true)
 	return s.finishKey(o.keyFile())
-}
-
-// takeOver waits until no other daemon holds the database, and makes this one its holder.
-func (s *Store) takeOver(ctx context.Context) error {
-	told := false
-	for {
-		result, err := s.writer.ExecContext(ctx, takeWriter, s.server.holder, s.server.place, heldFor.Milliseconds())
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); n > 0 || err != nil {
-			if told {
-				s.log.Info("took the database over", "database", s.server.name)
-			}
-			s.renewHold()
-			return err
-		}
-		place := ""
-		if err := s.writer.QueryRowContext(ctx, readWriter).Scan(&place); err != nil {
-			return err
-		}
-		if !told {
-			s.log.Warn("another daemon holds the database: waiting until it stops", "database", s.server.name, "holder", place)
-			s.server.held(place)
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(takeOverEvery):
-		}
-	}
-}
-
-// takeOverEvery is how often a daemon that waits tries to take a database over.
-const takeOverEvery = 500 * time.Millisecond
-
-// renewHold says again and again that this daemon runs, until the store is closed.
-func (s *Store) renewHold() {
-	ctx := s.server.closing
-	s.server.renewal.Go(func() {
-		tick := time.NewTicker(renewEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			err := s.write(ctx, func(context.Context, *tx) error { return nil })
-			if err != nil && ctx.Err() == nil {
-				s.log.Warn("renew the hold of the database, retrying", "err", err)
-			}
-		}
-	})
 }
 
 // Close waits for running calls and closes the file. Later calls fail.
@@ -195,12 +146,12 @@ func (s *Store) Close() error {
 	}
 	if s.server != nil {
 		s.server.close()
-		s.server.renewal.Wait()
+		s.server.workers.Wait()
 	}
 	s.lost.CompareAndSwap(nil, &Error{What: "the store " + s.name() + " is closed", Advice: "start daycared again", Err: sql.ErrConnDone})
 	err := s.readers.Close()
 	if s.server != nil {
-		err = errors.Join(err, s.server.leave(s.writer))
+		err = errors.Join(err, s.leave())
 	} else if !s.noteClosing() {
 		err = errors.Join(err, s.keepLog())
 	}

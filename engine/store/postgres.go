@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,29 +21,94 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// postgres is the PostgreSQL database that a store is in instead of a file.
+// postgres is the PostgreSQL database that a store is in instead of a file. Any number of daemons use it at once.
 //
-// Its table writer has one row, which each write transaction changes first. So one transaction writes at a time, as with SQLite, and
-// only the holder's: a daemon that takes over writes its own name there, and the former holder changes no row any more.
+// Its table writer has one row, which each write transaction changes first. So the transactions of all daemons follow one another, as
+// those of one process do with SQLite: what a transaction reads is what it changes, the audit is one chain, and its order is that in
+// which everything happened. In the same statement a daemon finds its own row in the table daemons. The others remove that of one that
+// was silent for too long, which changes no row any more.
 type postgres struct {
 	name   string // of the database, for people, without a password
-	holder string // this opening
+	id     string // of this opening
 	place  string // where it runs
-	held   func(place string)
+	config *pgx.ConnConfig
 	lost   func(error)
 
 	// The following belong to the owner of the write turn.
-	own    int64 // how many write transactions of this opening were committed
-	began  int64 // version of the transaction that began last
-	unsure int64 // version of a transaction whose commit was not answered; 0: none
+	last    int64 // version of the last commit of this opening
+	began   int64 // version of the transaction that began last
+	unsure  int64 // version of a transaction whose commit was not answered; 0: none
+	foreign int64 // counts how often others were found to have written
+
+	newest atomic.Int64               // version that [Store.Follow] has seen
+	known  atomic.Int64               // version until which everything is from this process or was passed on
+	others atomic.Bool                // other daemons use the database
+	clock  atomic.Pointer[serverTime] // the clock of the database when it was last asked
+	wrote  chan struct{}              // something was committed here
+	told   ownEntries                 // what [Store.Follow] passes on
 
 	closing context.Context //nolint:containedctx // it ends when the store is closed
 	close   context.CancelFunc
-	renewal sync.WaitGroup
+	workers sync.WaitGroup
+}
+
+// serverTime is what the clock of the database said, and when that was by this machine's.
+type serverTime struct{ said, at time.Time }
+
+// noteTime notes what the clock of the database says.
+func (at *postgres) noteTime(said time.Time) { at.clock.Store(&serverTime{said.Round(0), time.Now()}) }
+
+// ownEntries tells the entries of the audit that this process appended from those of other daemons.
+type ownEntries struct {
+	mu  sync.Mutex
+	seq int64      // all until here are known to this process
+	own [][2]int64 // those after it that this process appended: the last one before, and the last one
+}
+
+// begin notes the entries that this process is about to commit: those after one until another.
+func (o *ownEntries) begin(after, until int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.own = append(o.own, [2]int64{after, until})
+}
+
+// end notes what became of the entries that begin noted last. Those of a commit whose outcome is unknown are passed on like others.
+func (o *ownEntries) end(committed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n := len(o.own); !committed && n > 0 {
+		o.own = o.own[:n-1]
+	}
+	for len(o.own) > 0 && o.own[0][0] <= o.seq {
+		o.seq, o.own = max(o.seq, o.own[0][1]), o.own[1:]
+	}
+}
+
+// since returns the last entry until which this process knows all.
+func (o *ownEntries) since() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seq
+}
+
+// pass notes that this process knows all entries until one.
+func (o *ownEntries) pass(until int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seq = max(o.seq, until)
+}
+
+// ofOthers returns the entries of a list that other daemons appended.
+func (o *ownEntries) ofOthers(list []permissions.Entry) []permissions.Entry {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(list), func(e permissions.Entry) bool {
+		return slices.ContainsFunc(o.own, func(own [2]int64) bool { return own[0] < e.Seq && e.Seq <= own[1] })
+	})
 }
 
 const (
-	// heldFor is how long a daemon that does not write holds a database, and renewEvery how often it says that it runs.
+	// heldFor is how long a silent daemon counts as running, and renewEvery how often one says that it runs.
 	heldFor    = 9 * time.Second
 	renewEvery = 3 * time.Second
 	// serverWait is how long a statement may take, and idleWait how long a transaction may do nothing, before PostgreSQL ends it:
@@ -83,8 +150,8 @@ func newServer(url string) (*postgres, *pgx.ConnConfig, error) {
 		host = "?"
 	}
 	s := &postgres{
-		name: fmt.Sprintf("PostgreSQL database %s at %s", config.Database, at), holder: string(permissions.NewID(time.Now())),
-		place: fmt.Sprintf("%s, pid %d", host, os.Getpid()),
+		name: fmt.Sprintf("PostgreSQL database %s at %s", config.Database, at), id: string(permissions.NewID(time.Now())),
+		place: fmt.Sprintf("%s, pid %d", host, os.Getpid()), config: config, wrote: make(chan struct{}, 1),
 	}
 	return s, config, nil
 }
@@ -116,50 +183,75 @@ func (c boundedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-const (
-	takeWriter = `UPDATE writer SET version = version + 1, holder = $1, place = $2, until = clock_timestamp() + $3 * INTERVAL '1 ms' ` +
-		`WHERE holder IN ('', $1) OR until <= clock_timestamp()`
+// beginWrite takes the turn to write before it finds the daemon's row: whoever removes that has had the turn as well.
+const beginWrite = `WITH turn AS (UPDATE writer SET version = version + 1 RETURNING version) ` +
+	`UPDATE daemons SET until = clock_timestamp() + $1 * INTERVAL '1 ms', wrote = turn.version FROM turn WHERE id = $2 ` +
+	`RETURNING turn.version, clock_timestamp()`
 
-	beginWrite = `UPDATE writer SET version = version + 1, until = clock_timestamp() + $1 * INTERVAL '1 ms' WHERE holder = $2 ` +
-		`RETURNING version`
-
-	leaveWriter = `UPDATE writer SET version = version + 1, holder = '', until = '-infinity' WHERE holder = $1`
-
-	readWriter = `SELECT place FROM writer`
-)
-
-// leave lets another daemon take the database over at once.
-func (at *postgres) leave(db *sql.DB) error {
-	ctx, cancel := context.WithTimeout(context.Background(), idleWait)
-	defer cancel()
-	_, err := db.ExecContext(ctx, leaveWriter, at.holder)
-	return err
-}
-
-// begin begins a write transaction, if this daemon still holds the database, once no other one writes. It returns what changes when
-// another daemon has written.
-func (at *postgres) begin(ctx context.Context, conn *sql.Conn) (version int64, err error) {
+// begin begins a write transaction of a daemon that counts as running, once no other one writes. It returns what changes when another
+// daemon has written.
+func (at *postgres) begin(ctx context.Context, conn *sql.Conn) (foreign int64, err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return 0, err
 	}
-	err = conn.QueryRowContext(ctx, beginWrite, heldFor.Milliseconds(), at.holder).Scan(&version)
+	var version int64
+	var now time.Time
+	err = conn.QueryRowContext(ctx, beginWrite, heldFor.Milliseconds(), at.id).Scan(&version, &now)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return 0, errTakenOver
+		return 0, errReplaced
 	case err != nil:
 		return 0, err
-	case at.unsure != 0 && version == at.unsure+1:
-		at.own++
+	case version != at.last+1:
+		at.foreign++
 	}
+	at.noteTime(now)
 	at.began, at.unsure = version, 0
-	return version - at.own - 1, nil
+	return at.foreign, nil
 }
+
+// ended notes what became of the transaction that began last.
+func (at *postgres) ended(committed bool) {
+	if !committed {
+		at.unsure = at.began
+		return
+	}
+	at.last = at.began
+	at.known.CompareAndSwap(at.began-1, at.began)
+	wake(at.wrote)
+}
+
+// isOutdated reports whether another daemon has written after the last commit of this one, as far as this process has seen.
+func (at *postgres) isOutdated() bool { return at.newest.Load() > at.last }
 
 // committed reports whether the transaction was committed whose commit was not answered. It waits until that one is over, because its
 // connection may still be at work.
-func (at *postgres) committed(ctx context.Context, conn *sql.Conn) (bool, error) {
-	was := at.unsure
-	_, err := at.begin(ctx, conn)
-	_, failed := conn.ExecContext(ctx, "ROLLBACK")
-	return was != 0 && at.began == was+1, cmp.Or(err, failed)
+func (at *postgres) committed(ctx context.Context, conn *sql.Conn) (is bool, err error) {
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return false, err
+	}
+	defer func() {
+		_, failed := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		err = cmp.Or(err, failed)
+	}()
+	var wrote int64
+	if err := conn.QueryRowContext(ctx, `SELECT version FROM writer FOR UPDATE`).Scan(&wrote); err != nil {
+		return false, err
+	}
+	err = conn.QueryRowContext(ctx, `SELECT wrote FROM daemons WHERE id = $1`, at.id).Scan(&wrote)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, errReplaced
+	}
+	if is = wrote == at.unsure; is && err == nil {
+		at.last = wrote
+	}
+	return is, err
+}
+
+// wake has whoever waits for a channel of capacity one look once more.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"github.com/daycared/daycared/internal/pgtest"
@@ -65,48 +67,183 @@ func query(t *testing.T, url, text string) string {
 	return value
 }
 
-// TestAnotherDaemonTakesOverWhenOneStops at once, with what that one stored.
-func TestAnotherDaemonTakesOverWhenOneStops(t *testing.T) {
-	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
-	first := openOn(t.Context(), t, path, url)
-	r := insert(t, first)
-	soon, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	o := options(path)
-	o.Server = url
-	if s, err := Open(soon, o); !errors.Is(err, context.DeadlineExceeded) {
-		if err == nil {
-			_ = s.Close()
+// following collects what a store passes on of the writes of others, until the test ends.
+func following(t *testing.T, s *Store) <-chan permissions.Entry {
+	t.Helper()
+	told, done := make(chan permissions.Entry, 1000), make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
-		t.Fatalf("two daemons hold the database, or: %v", err)
+	})
+	go func() {
+		done <- s.Follow(ctx, func(_ context.Context, list []permissions.Entry) error {
+			for _, e := range list {
+				told <- e
+			}
+			return nil
+		})
+	}()
+	return told
+}
+
+// TestSeveralDaemonsWriteAtOnce: each sees what the others decided, everything happens once, and the audit is one chain.
+func TestSeveralDaemonsWriteAtOnce(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	all := []*Store{openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)}
+	told := following(t, all[0])
+	const each = 40
+	asked := make(chan permissions.ID, each*len(all))
+	var work errgroup.Group
+	for _, s := range all {
+		for range each {
+			work.Go(func() error {
+				r, _, err := s.Open(t.Context(), newAsk())
+				asked <- r.ID
+				return err
+			})
+		}
 	}
-	opened := make(chan *Store)
-	go func() { opened <- openOn(t.Context(), t, path, url) }()
-	if err := first.Close(); err != nil {
+	if err := work.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	second := <-opened
-	if got, err := second.Read(t.Context(), r.ID); err != nil || got.State != permissions.Pending {
-		t.Errorf("it reads %s, %v", got.State, err)
+	close(asked)
+	var won, lost atomic.Int64
+	for id := range asked { // two of them answer each
+		for i, s := range all[1:] {
+			work.Go(func() error {
+				_, err := s.Apply(t.Context(), id, map[int]permissions.Transition{0: fayAllows(), 1: permissions.Withdraw{By: "fay", Via: "cli", At: time.Now()}}[i])
+				switch {
+				case errors.Is(err, permissions.ErrSettled):
+					lost.Add(1)
+				case err == nil:
+					won.Add(1)
+				default:
+					return err
+				}
+				return nil
+			})
+		}
 	}
-	if _, err := second.Verify(t.Context()); err != nil {
-		t.Error(err)
+	if err := work.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := int64(each * len(all)); won.Load() != n || lost.Load() != n {
+		t.Errorf("%d decided, %d were too late, of %d each", won.Load(), lost.Load(), n)
+	}
+	settled, last := map[permissions.ID]int{}, int64(0)
+	for len(settled) < each*len(all) {
+		e := <-told
+		if e.Seq <= last {
+			t.Errorf("entry %d follows %d", e.Seq, last)
+		}
+		if last = e.Seq; e.Type == permissions.RequestSettled {
+			settled[e.Request]++
+			if r, err := all[0].Read(t.Context(), e.Request); err != nil || r.State == permissions.Pending {
+				t.Errorf("%s, of which it was told that it is settled, is %s, %v", e.Request, r.State, err)
+			}
+		}
+	}
+	for _, s := range all {
+		if _, err := s.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := query(t, url, `SELECT COUNT(DISTINCT chain) || ' ' || COUNT(DISTINCT number) FROM audit, requests`); got != "1 120" {
+		t.Errorf("chains and numbers: %s", got)
 	}
 }
 
-// TestADaemonThatWasTakenOverWritesNothing, even if it wakes late and the other one has stopped since.
-func TestADaemonThatWasTakenOverWritesNothing(t *testing.T) {
+// TestADaemonIsToldOnlyWhatOthersWrote.
+func TestADaemonIsToldOnlyWhatOthersWrote(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	own, other := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	told := following(t, own)
+	for range 5 {
+		insert(t, own)
+		r := insert(t, other)
+		if got := <-told; got.Request != r.ID {
+			t.Fatalf("it was told %s of %s, not of %s", got.Type, got.Request, r.ID)
+		}
+	}
+}
+
+// TestAStopHoldsOnEveryDaemon from the moment in which it is told.
+func TestAStopHoldsOnEveryDaemon(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	r := insert(t, second)
+	told := following(t, first)
+	if _, err := first.Stop(t.Context(), "fay", "cli", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := second.Open(t.Context(), newAsk()); permissions.CodeOf(err) != permissions.CodeStopped {
+		t.Errorf("something new: %v", err)
+	}
+	if c, err := second.Apply(t.Context(), r.ID, fayAllows()); err == nil && c.After.State == permissions.Approved {
+		t.Error("it was allowed after the stop")
+	}
+	if err := second.Resume(t.Context(), "fay", "cli", false, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for e := range told {
+		if e.Type == permissions.AllResumed {
+			break
+		}
+	}
+	insert(t, first)
+}
+
+// TestALeaseHasOneHolder, and another one at once when that one stops.
+func TestALeaseHasOneHolder(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	for range 2 { // again is the same
+		if err := first.Hold(t.Context(), "chats"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 2*holdAgain)
+	defer cancel()
+	if err := second.Hold(soon, "chats"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("the second holds it too, or: %v", err)
+	}
+	if err := second.Hold(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Hold(t.Context(), "chats"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := InspectServer(t.Context(), Options{Server: url})
+	if err != nil || len(found.Daemons) != 1 || found.Daemons[0].Leases != "chats, other" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestADaemonThatWasReplacedWritesNothing, even if it wakes late and the other one has stopped since.
+func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
 	halted := openOn(t.Context(), t, path, url)
+	if err := halted.Hold(t.Context(), "chats"); err != nil {
+		t.Fatal(err)
+	}
 	r := insert(t, halted)
-	query(t, url, `UPDATE writer SET until = clock_timestamp()`) // as if it had not run for so long
+	query(t, url, `UPDATE daemons SET until = clock_timestamp()`) // as if it had not run for so long
 	other := openOn(t.Context(), t, path, url)
+	if err := other.Hold(t.Context(), "chats"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := other.Apply(t.Context(), r.ID, permissions.Withdraw{By: "fay", Via: "cli", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		_, err := halted.Apply(t.Context(), r.ID, fayAllows())
-		if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "another daemon took") {
+		if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "other daemons took the place") {
 			t.Errorf("the late one: %v", err)
 		}
 	}
@@ -121,6 +258,20 @@ func TestADaemonThatWasTakenOverWritesNothing(t *testing.T) {
 	}
 	if got := query(t, url, `SELECT state || ' ' || COUNT(*) OVER () FROM requests`); got != "cancelled 1" {
 		t.Errorf("the rows are %q", got)
+	}
+}
+
+// TestTheTimeIsThatOfTheDatabase, whatever the clock of the machine says.
+func TestTheTimeIsThatOfTheDatabase(t *testing.T) {
+	o := options(filepath.Join(t.TempDir(), "daycared.db"))
+	o.Server, o.Now = emptyDatabase(t), func() time.Time { return time.Now().Add(-time.Hour) }
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if off := time.Since(s.Now()).Abs(); off > time.Minute {
+		t.Errorf("it is off by %s", off)
 	}
 }
 
@@ -234,7 +385,7 @@ func TestBothDatabasesHaveTheSameColumns(t *testing.T) {
 			all[c[0]] = c[1]
 		}
 		maps.DeleteFunc(all, func(name, _ string) bool {
-			return slices.ContainsFunc([]string{"goose", "sqlite", "types.", "writer."}, func(of string) bool { return strings.HasPrefix(name, of) })
+			return slices.ContainsFunc([]string{"goose", "sqlite", "types.", "writer.", "daemons.", "leases."}, func(of string) bool { return strings.HasPrefix(name, of) })
 		})
 		return all
 	}
@@ -266,7 +417,7 @@ func TestADatabaseThatIsRefused(t *testing.T) {
 	defer query(t, latin, `DROP DATABASE latin WITH (FORCE)`)
 	port := good[strings.LastIndex(good, ":"):strings.LastIndex(good, "/")]
 	for url, want := range map[string]string{
-		good: "was written by a newer daycared (schema 99, this one knows 1)",
+		good: "was written by a newer daycared (schema 99, this one knows 2)",
 		latin[:strings.LastIndex(latin, "/")] + "/latin?sslmode=disable":      "its encoding is LATIN1",
 		"postgres://daycared:hush@127.0.0.1" + port + "/none?sslmode=disable": `database "none" does not exist`,
 		"postgres://daycared:hush@127.0.0.1:1/x?sslmode=disable":              "does not answer",

@@ -174,6 +174,8 @@ func (s *Store) restoreReason(ctx context.Context, t *tx, l lifeRecord, m *mark,
 		return "it is a copy that daycared made", nil
 	case text != "" && text == l.answered:
 		return "", nil
+	case m == nil && text == "" && s.server != nil: // another machine that joins
+		return "", nil
 	case m == nil && text == "" && l.marked != 0:
 		return "the mark beside it is missing", nil
 	case m == nil && l.marked != 0:

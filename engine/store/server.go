@@ -19,11 +19,7 @@ import (
 func (s *Store) connectServer(o Options, at *postgres, config *pgx.ConnConfig) {
 	s.server = at
 	at.closing, at.close = context.WithCancel(context.Background())
-	at.held, at.lost = func(string) {}, func(error) {}
-	if o.Held != nil {
-		at.held = o.Held
-	}
-	if o.Lost != nil {
+	if at.lost = func(error) {}; o.Lost != nil {
 		at.lost = o.Lost
 	}
 	pool := func(n int) *sql.DB {
@@ -37,8 +33,8 @@ func (s *Store) connectServer(o Options, at *postgres, config *pgx.ConnConfig) {
 
 // Server describes a PostgreSQL database that has a store.
 type Server struct {
-	Name   string // of the database, for people
-	Holder string // where the daemon runs that holds it; empty: none does
+	Name    string   // of the database, for people
+	Daemons []Daemon // that use it
 }
 
 // InspectServer looks at the database of o.Server without changing it. Its error is an [Error], or says what is wrong with the address.
@@ -54,8 +50,8 @@ func InspectServer(ctx context.Context, o Options) (found Server, err error) {
 	if err := s.checkServer(ctx); err != nil {
 		return found, s.fault(ctx, err)
 	}
-	err = db.QueryRowContext(ctx, readHolder).Scan(&found.Holder)
-	if sqlState(err) == noTable || errors.Is(err, sql.ErrNoRows) { // no daemon has used it, or none does now
+	found.Daemons, err = readingDaemons(ctx, db)
+	if sqlState(err) == noTable { // no daemon has used it
 		return found, nil
 	}
 	return found, s.explain(ctx, err)
@@ -64,7 +60,18 @@ func InspectServer(ctx context.Context, o Options) (found Server, err error) {
 // noTable is the code of PostgreSQL for a table that is not there.
 const noTable = "42P01"
 
-const readHolder = `SELECT place FROM writer WHERE until > clock_timestamp()`
+// Daemon is a daemon that uses a database.
+type Daemon struct {
+	Place  string // where it runs, for people
+	Leases string // what it alone does, separated by commas
+}
+
+const readDaemons = `SELECT place, COALESCE((SELECT STRING_AGG(name, ', ' ORDER BY name) FROM leases WHERE holder = daemons.id), '') ` +
+	`FROM daemons WHERE until > clock_timestamp() ORDER BY id`
+
+func readingDaemons(ctx context.Context, db *sql.DB) ([]Daemon, error) {
+	return collect(ctx, db, "", func(d *Daemon) []any { return []any{&d.Place, &d.Leases} }, readDaemons)
+}
 
 // oldestServer is the oldest version of PostgreSQL that the tests run on.
 const oldestServer = 150000

@@ -10,8 +10,8 @@
 // order of their first appearance (SQLite binds by that order), times are integers, lists are JSON text. A limit is "0 + $1",
 // because SQLite prepares a statement again whenever a bare one is bound.
 //
-// What follows about files is SQLite's. In PostgreSQL (postgres.go), the daemon that holds the database writes, one transaction at a time
-// as well; the few texts that differ are in dialect.go, and another daemon takes the place of one that stops.
+// What follows about files is SQLite's. In PostgreSQL (postgres.go), any number of daemons write, one transaction at a time as well; the
+// few texts that differ are in dialect.go, and what the daemons know of each other is in daemons.go.
 //
 // When SQLite fails, the error is an [*Error], which matches [permissions.ErrBroken] and says what to do. A damaged file is not
 // written again until the daemon restarts. A file that is no longer at its path, or whose log is not, is neither read nor written.
@@ -62,9 +62,8 @@ type Options struct {
 	NewKey bool
 	// CopyKey is the path of the audit key of a copy that [Restore] restores, if it differs; empty: unknown.
 	CopyKey string
-	// Held, unless it is nil, is told while another daemon holds the database of Server, and where that one runs: this one waits.
-	Held func(where string)
-	// Lost, unless it is nil, is told once when another daemon has taken that database over. The store is of no use any more.
+	// Lost, unless it is nil, is told once when other daemons on the database of Server have taken this one's place, because it was
+	// silent for too long. The store is of no use any more.
 	Lost func(error)
 	// Progress, unless it is nil, is told how far a copy, its verification or a migration is.
 	Progress func(what string, done, all int64)
@@ -178,10 +177,10 @@ func (s *Store) fault(ctx context.Context, err error) error {
 	return e
 }
 
-// serverFault puts an error of PostgreSQL into words. A daemon in whose place another one writes does nothing more.
+// serverFault puts an error of PostgreSQL into words. A daemon whose place others have taken does nothing more.
 func (s *Store) serverFault(err error) error {
 	e := diagnoseServer(s.server.name, err)
-	if errors.Is(err, errTakenOver) && s.lost.CompareAndSwap(nil, e) {
+	if errors.Is(err, errReplaced) && s.lost.CompareAndSwap(nil, e) {
 		s.log.Error("store unusable until restart", "err", e)
 		s.server.lost(e)
 	}

@@ -177,12 +177,8 @@ func (s *Store) transact(ctx context.Context, conn *sql.Conn, do func(version in
 	}
 	_, err = conn.ExecContext(ctx, "COMMIT")
 	committed = err == nil
-	switch {
-	case s.server == nil:
-	case committed:
-		s.server.own++
-	default:
-		s.server.unsure = s.server.began
+	if s.server != nil {
+		s.server.ended(committed)
 	}
 	return err
 }
@@ -210,10 +206,12 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	stale := s.stale
 	s.stale = true
 	undone := false // rolled back on purpose
+	noted := false  // the entries as those of this process
 	err := s.transact(ctx, conn, func(version int64) error {
 		if err := s.catchUp(ctx, t, version, stale); err != nil {
 			return err
 		}
+		first := t.seq
 		for _, j := range group {
 			if err := j.within(t, len(group) == 1); err != nil {
 				undone = errors.Is(err, errRunAlone) || len(group) == 1 && !broke(err)
@@ -227,8 +225,14 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 		}
 		passed("group.before", len(group))
 		s.tried = t.head
+		if noted = s.server != nil && t.seq > first; noted {
+			s.server.told.begin(first, t.seq)
+		}
 		return nil
 	})
+	if noted {
+		s.server.told.end(err == nil)
+	}
 	if err == nil {
 		passed("group.after", len(group))
 		s.rows.commit(&t.rows)
@@ -241,6 +245,9 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 		}
 		if t.seq != s.ledger.seq { // readers find the entries
 			s.bell.ring()
+		}
+		if s.server != nil && s.server.isOutdated() {
+			s.forget()
 		}
 		s.ledger = t.ledger
 		if t.marks {

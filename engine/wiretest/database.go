@@ -50,7 +50,7 @@ DO $$ DECLARE name TEXT; BEGIN
 	PERFORM setval(format('%I', sequencename)::regclass, 1, FALSE) FROM pg_sequences
 		WHERE schemaname = 'public' AND sequencename NOT LIKE 'goose%';
 END $$;
-UPDATE writer SET version = version + 1, holder = '', until = '-infinity'`
+UPDATE writer SET version = version + 1`
 
 func makeTables(ctx context.Context, url string) error {
 	folder, err := os.MkdirTemp("", "daycared-tables-")

@@ -137,6 +137,12 @@ func (g *Registry) noteAllIndeterminate(err error) {
 	g.noteIndeterminate(err, ids...)
 }
 
+// Changed informs everybody of requests that another process changed, as they are now. An unreadable one is tried again later.
+func (g *Registry) Changed(ctx context.Context, ids []permissions.ID) {
+	g.noteIndeterminate(permissions.ErrBroken, ids...)
+	g.reread(ctx)
+}
+
 // isIndeterminate reports whether there are rows to read again.
 func (g *Registry) isIndeterminate() bool {
 	g.mu.Lock()
@@ -178,6 +184,7 @@ func (g *Registry) republish(r permissions.Request) {
 		g.measureNew(r.GrantsLeft())
 		g.settled(r, nil)
 	}
+	g.sweepAt(r)
 	g.publish(r)
 }
 

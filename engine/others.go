@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// others puts into force what other daemons on the same store wrote.
+type others struct {
+	*services
+
+	stops  *stops
+	locks  *locks
+	tokens *tokens
+	forget func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
+	hold   func(context.Context) error          // see Options.Hold
+}
+
+// alone runs do once this daemon is the one that does so, until ctx ends.
+func (o *others) alone(ctx context.Context, do func(context.Context) error) error {
+	if o.hold != nil && o.hold(ctx) != nil {
+		return nil // ctx has ended
+	}
+	return do(ctx)
+}
+
+// Heard takes over what other daemons appended to the audit: it wakes who waits for it here, and reads again who is who and what is
+// stopped. An empty list says that they changed something else. After an error the same is heard again.
+func (o *others) Heard(ctx context.Context, list []permissions.Entry) error {
+	var ids []permissions.ID
+	stop, people, tokens := false, false, false
+	for _, e := range list {
+		switch {
+		case e.Request != "":
+			ids = append(ids, e.Request)
+		case e.Type == permissions.AllStopped, e.Type == permissions.AllResumed:
+			stop = true
+		case e.Type == permissions.TokenRevoked:
+			tokens, people = true, true
+		default:
+			people = true
+		}
+	}
+	if stop {
+		if err := o.stops.follow(ctx); err != nil {
+			return err
+		}
+	}
+	if tokens {
+		o.tokens.endRevoked(ctx)
+	}
+	if people {
+		if err := o.readAgain(ctx); err != nil {
+			return err
+		}
+	}
+	slices.Sort(ids)
+	o.registry.Changed(ctx, slices.Compact(ids))
+	for _, e := range list {
+		if e.Type == permissions.RequestCreated {
+			o.Reconsider(e.Request)
+		}
+	}
+	o.Missed()
+	o.LookAgain()
+	return nil
+}
+
+// readAgain reads who is who, and has what is pending follow it.
+func (o *others) readAgain(ctx context.Context) error {
+	o.locks.locking.Lock()
+	err := o.ReadAgain(ctx)
+	o.locks.locking.Unlock()
+	for _, read := range []func(context.Context) error{o.ReadGroups, o.ReadQuiet} {
+		if err == nil {
+			err = read(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	o.forget(nil)
+	o.RealignSoon(true)
+	return nil
+}

@@ -1,0 +1,260 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Several daemons may use one PostgreSQL database at the same time. Each has a row in the table daemons, which every write renews. What
+// only one of them may do is a lease, which one holds until it stops or is silent for too long. Who wakes late finds no row any more
+// and writes nothing.
+
+const (
+	joinDaemons = `INSERT INTO daemons (id, place, until, wrote) VALUES ($1, $2, clock_timestamp() + $3 * INTERVAL '1 ms', 0) ` +
+		`RETURNING clock_timestamp()`
+
+	renewDaemon = `UPDATE daemons SET until = clock_timestamp() + $2 * INTERVAL '1 ms' WHERE id = $1 RETURNING clock_timestamp()`
+
+	removeSilent = `DELETE FROM daemons WHERE until <= clock_timestamp() AND id <> $1`
+
+	countOthers = `SELECT COUNT(*) FROM daemons WHERE id <> $1 AND until > clock_timestamp()`
+)
+
+// join makes this opening one of the daemons that use the database.
+func (s *Store) join(ctx context.Context) error {
+	at, now := s.server, time.Time{}
+	if err := s.writer.QueryRowContext(ctx, joinDaemons, at.id, at.place, heldFor.Milliseconds()).Scan(&now); err != nil {
+		return err
+	}
+	at.noteTime(now)
+	at.workers.Go(func() { s.keepRunning(at.closing) })
+	at.workers.Go(func() { s.tellOthers(at.closing) })
+	return nil
+}
+
+// runAlone refuses what may not happen while other daemons use the database.
+func (s *Store) runAlone(ctx context.Context) error {
+	others := 0
+	if err := s.writer.QueryRowContext(ctx, countOthers, s.server.id).Scan(&others); err != nil {
+		return s.fault(ctx, err)
+	}
+	if others > 0 {
+		return &Error{
+			What:   fmt.Sprintf("%d other daemons use the %s", others, s.server.name),
+			Advice: "stop them first; one that was killed counts as running for another " + heldFor.String(),
+		}
+	}
+	return nil
+}
+
+// keepRunning says again and again that this daemon runs, until ctx ends.
+func (s *Store) keepRunning(ctx context.Context) {
+	for pause(ctx, renewEvery) == nil {
+		err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+			var now time.Time
+			err := conn.QueryRowContext(ctx, renewDaemon, s.server.id, heldFor.Milliseconds()).Scan(&now)
+			switch {
+			case errors.Is(err, sql.ErrNoRows):
+				return errReplaced
+			case err == nil:
+				s.server.noteTime(now)
+			}
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("say to PostgreSQL that this daemon runs, retrying", "err", err)
+		}
+	}
+}
+
+// leave makes this opening none of the daemons, and gives back its leases at once.
+func (s *Store) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), idleWait)
+	defer cancel()
+	_, err := s.writer.ExecContext(ctx, `WITH own AS (DELETE FROM leases WHERE holder = $1) DELETE FROM daemons WHERE id = $1`, s.server.id)
+	if err == nil {
+		_, err = s.writer.ExecContext(ctx, notifyOthers, s.server.id)
+	}
+	return err
+}
+
+// Now is the time by the clock of the database, so that daemons on machines whose clocks differ agree; with a file, that of [Options].
+func (s *Store) Now() time.Time {
+	if s.server == nil {
+		return s.now()
+	}
+	last := s.server.clock.Load()
+	return last.said.Add(time.Since(last.at))
+}
+
+// holdAgain is how often a daemon looks whether a lease of another one is free.
+const holdAgain = 500 * time.Millisecond
+
+const (
+	isFree = `SELECT NOT EXISTS (SELECT 1 FROM leases JOIN daemons ON id = holder WHERE name = $1 AND id <> $2 AND until > clock_timestamp())`
+
+	endLeases = `DELETE FROM leases WHERE holder NOT IN (SELECT id FROM daemons)`
+
+	takeLease = `INSERT INTO leases (name, holder) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder ` +
+		`WHERE leases.holder = excluded.holder`
+)
+
+// Hold returns once this daemon alone may do what has that name, which is then so until the store is closed or of no use any more. With a
+// file it is so at once. The error is that of ctx.
+func (s *Store) Hold(ctx context.Context, name string) error {
+	if s.server == nil {
+		return nil
+	}
+	for waited := false; ; waited = true {
+		free := false
+		err := s.readers.QueryRowContext(ctx, isFree, name, s.server.id).Scan(&free)
+		if err == nil && free {
+			taken, err := writing(ctx, s, func(ctx context.Context, t *tx) (bool, error) {
+				t.exec(ctx, removeSilent, s.server.id)
+				t.exec(ctx, endLeases)
+				return t.exec(ctx, takeLease, name, s.server.id) > 0, nil
+			})
+			if err == nil && taken {
+				s.log.Info("lease taken", "lease", name, "waited", waited)
+				return nil
+			}
+		}
+		if err := pause(ctx, holdAgain); err != nil {
+			return err
+		}
+	}
+}
+
+// channelName is that of the notifications between daemons. Their content is the id of the daemon that wrote.
+const channelName = "daycared"
+
+const notifyOthers = `SELECT pg_notify('` + channelName + `', $1)`
+
+// tellOthers notifies the other daemons after commits, as often as it can, until ctx ends. That is only a hint: they look by themselves.
+func (s *Store) tellOthers(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.server.wrote:
+		}
+		if s.server.others.Load() {
+			if _, err := s.readers.ExecContext(ctx, notifyOthers, s.server.id); err != nil && ctx.Err() == nil {
+				s.log.Debug("notify other daemons", "err", err)
+			}
+		}
+	}
+}
+
+// lookEvery is how often a daemon looks whether others have written, besides being notified.
+const lookEvery = time.Second
+
+const readVersions = `SELECT version, (SELECT COUNT(*) > 1 FROM daemons) FROM writer`
+
+// Follow calls told, one call at a time, with what other daemons on the same database have appended to the audit, in order, until ctx
+// ends; with an empty list if they wrote something else. What told reads is at least as new. After an error it is told the same again.
+// With a file it only waits for ctx.
+func (s *Store) Follow(ctx context.Context, told func(context.Context, []permissions.Entry) error) error {
+	if s.server == nil {
+		<-ctx.Done()
+		return nil
+	}
+	hint := make(chan struct{}, 1)
+	s.server.workers.Go(func() { s.listen(ctx, hint) })
+	for ctx.Err() == nil {
+		if err := s.look(ctx, told); err != nil && ctx.Err() == nil {
+			s.log.Warn("read what other daemons wrote, retrying", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-hint:
+		case <-time.After(lookEvery):
+		}
+	}
+	return nil
+}
+
+// look passes on what other daemons have written since the last time.
+func (s *Store) look(ctx context.Context, told func(context.Context, []permissions.Entry) error) error {
+	at, version, others := s.server, int64(0), false
+	if err := s.readers.QueryRowContext(ctx, readVersions).Scan(&version, &others); err != nil {
+		return s.fault(ctx, err)
+	}
+	at.others.Store(others)
+	if version == at.known.Load() {
+		return nil
+	}
+	at.newest.Store(version)
+	s.forget()
+	s.halt.Store(nil)
+	s.bell.ring()
+	for {
+		list, err := s.Audit(ctx, "", at.told.since(), followPage)
+		if err != nil {
+			return err
+		}
+		if err := told(ctx, at.told.ofOthers(list)); err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			at.told.pass(list[len(list)-1].Seq)
+		}
+		if len(list) < followPage {
+			at.known.Store(version)
+			return nil
+		}
+	}
+}
+
+// followPage is how many entries are read at a time.
+const followPage = 500
+
+// listen has hint notified when another daemon says that it wrote, until ctx ends.
+func (s *Store) listen(ctx context.Context, hint chan<- struct{}) {
+	for ctx.Err() == nil {
+		if err := s.hear(ctx, hint); ctx.Err() == nil {
+			s.log.Debug("listen to other daemons, retrying", "err", err)
+			_ = pause(ctx, lookEvery) // the loop checks ctx
+		}
+	}
+}
+
+func (s *Store) hear(ctx context.Context, hint chan<- struct{}) error {
+	config := s.server.config.Copy()
+	config.DialFunc = (&net.Dialer{}).DialContext // a silent connection is in order here
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // only read
+	if _, err := conn.Exec(ctx, "LISTEN "+channelName); err != nil {
+		return err
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		if n.Payload != s.server.id {
+			wake(hint)
+		}
+	}
+}
+
+// pause waits for d, or returns the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
