@@ -83,7 +83,7 @@ func TestScripts(t *testing.T) {
 func commands() scriptCommands {
 	all := scriptCommands{
 		"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned, "putback": putback, "change": change,
-		"session": session, "acpagent": acpAgentHere, "standby": standby,
+		"session": session, "acpagent": acpAgentHere,
 	}
 	maps.Copy(all, peopleCommands())
 	maps.Copy(all, socketCommands())
@@ -211,19 +211,6 @@ func ready(ts *testscript.TestScript, _ bool, _ []string) {
 	people := deciders(ts)
 	defer people.Close()
 	until(ts, "the daemon is ready", people.Ready)
-}
-
-// standby waits until the daemon says to agents that it is not ready: standby TEXT.
-func standby(ts *testscript.TestScript, _ bool, args []string) {
-	until(ts, "the daemon stands by", func(context.Context) error {
-		if err := ts.Exec("curl", "-s", "--unix-socket", ts.Getenv("DAYCARED_API_AGENT_SOCKET"), "http://daycared/readyz"); err != nil {
-			return err
-		}
-		if said := ts.ReadFile("stdout"); !strings.Contains(said, args[0]) {
-			return errors.New(said)
-		}
-		return nil
-	})
 }
 
 // pending waits until N requests are pending and W calls wait for them, and the newest offers an answer, and sets $CODE and $ID to the
