@@ -145,7 +145,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	if err != nil {
 		return err
 	}
-	d.gauges = metrics(d.engine, log)
+	d.gauges = metrics(d.engine, rows, log)
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
 	}

@@ -338,13 +338,7 @@ func (in *inspection) examineServer(ctx context.Context) []finding {
 	case err != nil:
 		return []finding{newFinding("wrong", err.Error(), "")}
 	case len(found.Daemons) > 0:
-		all := make([]string, len(found.Daemons))
-		for i, daemon := range found.Daemons {
-			if all[i] = daemon.Place; daemon.Leases != "" {
-				all[i] += " (which has the " + daemon.Leases + ")"
-			}
-		}
-		return []finding{newFinding("ok", found.Name+", used by the daemons at "+strings.Join(all, "; "), "")}
+		return []finding{newFinding("ok", found.Name+", used by the daemons at "+strings.Join(placesOf(found), "; "), "")}
 	}
 	return []finding{newFinding("ok", found.Name+", used by no daemon", "")}
 }

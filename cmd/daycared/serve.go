@@ -354,8 +354,20 @@ type gauges struct {
 	up, state, ready, reachable, stopped, pending *prometheus.Desc
 }
 
-func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
+func metrics(e *engine.Engine, rows *store.Store, log *slog.Logger) http.Handler {
 	registry := prometheus.NewRegistry()
+	if pool := rows.Pool(); pool != nil {
+		registry.MustRegister(
+			collectors.NewDBStatsCollector(pool, "daycared"),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "daycared_store_behind_seconds",
+				Help: "How long ago this daemon knew all that the others on the same database had written.",
+			}, func() float64 { return rows.Behind().Seconds() }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "daycared_has_chats", Help: "1 while this daemon, of those on the same database, has the chats and runs the agents.",
+			}, func() float64 { return truth(e.Sends()) }),
+		)
+	}
 	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&gauges{

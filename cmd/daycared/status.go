@@ -18,6 +18,7 @@ import (
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -41,14 +42,29 @@ func (c *CLI) describe(cfg *config.Config, paths config.Paths) admin.Daemon {
 
 // describe is the daemon's current description of itself.
 func (d *daemon) describe() admin.Daemon {
+	ctx, done := context.WithTimeout(context.Background(), statusTime)
+	defer done()
+	server, err := d.rows.Server(ctx)
+	if err != nil {
+		d.log.Warn("list the daemons on the database", "err", err)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	self := d.self
+	self.Database, self.Daemons = server.Name, placesOf(server)
 	self.ConfigRead, self.ConfigRefused, self.Console = d.read, wire.OrNull(d.refused), "off"
 	if d.console != nil {
 		self.Console = d.console.Console()
 	}
 	return self
+}
+
+// placesOf says where the daemons run that use a database.
+func placesOf(found store.Server) (all []string) {
+	for _, daemon := range found.Daemons {
+		all = append(all, daemon.String())
+	}
+	return all
 }
 
 func (d *daemon) noteReload(err error) {
@@ -182,6 +198,10 @@ func (c *CLI) printStatus(s admin.Status) error {
 		row("", "%s", elsewhere)
 	}
 	row("data", "%s", s.DataDir)
+	if s.Database != "" {
+		row("store", "%s", s.Database)
+		row("", "used by the daemons at %s", strings.Join(s.Daemons, "; "))
+	}
 	row("log", "%s", cmp.Or(wire.Value(s.Log), "standard error"))
 	row("agents ask at", "%s", strings.TrimSuffix(s.AgentSocket+", "+wire.Value(s.Listen), ", "))
 	row("people answer at", "%s", s.AdminSocket)

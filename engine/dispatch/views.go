@@ -171,7 +171,7 @@ func (d *Dispatch) Health() map[string]error {
 	health := map[string]error{}
 	for _, c := range d.dispatchers {
 		if h, knows := c.connector.(connectors.HealthChecker); knows {
-			health[c.connector.Name()] = h.Health()
+			health[c.connector.Name()] = d.health(h)
 		}
 		if why := c.skew(); why != nil {
 			health[c.connector.Name()] = joined(health[c.connector.Name()], why)
@@ -193,6 +193,14 @@ func (d *Dispatch) Health() map[string]error {
 		}
 	}
 	return health
+}
+
+// health is that of a channel, or nil where another daemon has it.
+func (d *Dispatch) health(of connectors.HealthChecker) error {
+	if !d.Sends() {
+		return nil
+	}
+	return of.Health()
 }
 
 func joined(before, why error) error {
@@ -228,10 +236,12 @@ func (d *Dispatch) Contacts() []connectors.Contact {
 		_, screen := c.connector.(connectors.Screen)
 		contacts[i] = connectors.Contact{Channel: c.connector.Name(), Screen: screen, People: map[string]error{}, Suspended: map[string]error{}}
 		if h, knows := c.connector.(connectors.HealthChecker); knows {
-			contacts[i].Health = h.Health()
+			contacts[i].Health = d.health(h)
 		}
 		for _, p := range people {
-			contacts[i].People[p.Name] = reachNow(c.connector, p)
+			if contacts[i].People[p.Name] = reachNow(c.connector, p); !screen && !d.Sends() {
+				contacts[i].People[p.Name] = reach(c.connector, p)
+			}
 			if why := directory.AccountProblem(p, c.connector.Name()); why != nil && p.Locked == "" {
 				contacts[i].Suspended[p.Name] = why
 			}

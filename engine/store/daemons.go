@@ -189,7 +189,9 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 		return s.fault(ctx, err)
 	}
 	at.others.Store(others)
+	began := time.Now()
 	if version == at.known.Load() {
+		at.looked.Store(&began)
 		return nil
 	}
 	at.newest.Store(version)
@@ -209,9 +211,21 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 		}
 		if len(list) < followPage {
 			at.known.Store(version)
+			at.looked.Store(&began)
 			return nil
 		}
 	}
+}
+
+// Behind is how long ago this daemon knew all that others had written to its database; 0 with a file.
+func (s *Store) Behind() time.Duration {
+	if s.server == nil {
+		return 0
+	}
+	if last := s.server.looked.Load(); last != nil {
+		return time.Since(*last)
+	}
+	return time.Since(s.server.clock.Load().at)
 }
 
 // followPage is how many entries are read at a time.

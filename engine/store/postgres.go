@@ -42,6 +42,7 @@ type postgres struct {
 
 	newest atomic.Int64               // version that [Store.Follow] has seen
 	known  atomic.Int64               // version until which everything is from this process or was passed on
+	looked atomic.Pointer[time.Time]  // when it last knew all
 	others atomic.Bool                // other daemons use the database
 	clock  atomic.Pointer[serverTime] // the clock of the database when it was last asked
 	wrote  chan struct{}              // something was committed here

@@ -66,6 +66,32 @@ type Daemon struct {
 	Leases string // what it alone does, separated by commas
 }
 
+// String says to people where it runs and what it alone does.
+func (d Daemon) String() string {
+	if d.Leases == "" {
+		return d.Place
+	}
+	return d.Place + " (which has the " + d.Leases + ")"
+}
+
+// Server describes the database that has the store; it is empty with a file.
+func (s *Store) Server(ctx context.Context) (found Server, err error) {
+	if s.server == nil {
+		return found, nil
+	}
+	found.Name = s.server.name
+	found.Daemons, err = readingDaemons(ctx, s.readers)
+	return found, s.explain(ctx, err)
+}
+
+// Pool is the pool of reading connections to the database that has the store; nil with a file.
+func (s *Store) Pool() *sql.DB {
+	if s.server == nil {
+		return nil
+	}
+	return s.readers
+}
+
 const readDaemons = `SELECT place, COALESCE((SELECT STRING_AGG(name, ', ' ORDER BY name) FROM leases WHERE holder = daemons.id), '') ` +
 	`FROM daemons WHERE until > clock_timestamp() ORDER BY id`
 
