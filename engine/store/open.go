@@ -77,6 +77,9 @@ func openStore(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error
 	return s, nil
 }
 
+// serverName names what is beside a store in PostgreSQL.
+const serverName = "postgres.db"
+
 // openServer opens a store in PostgreSQL.
 func openServer(ctx context.Context, o Options) (_ *Store, err error) {
 	at, config, err := newServer(o.Server)
@@ -87,7 +90,7 @@ func openServer(ctx context.Context, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := unopened(o, path)
+	s := unopened(o, filepath.Join(filepath.Dir(path), serverName)) // its mark is not that of a file
 	s.connectServer(o, at, config)
 	if err := s.beginOnServer(ctx, o); err != nil {
 		_ = s.Close() // the first error says more

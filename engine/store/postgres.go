@@ -104,7 +104,7 @@ func (o *ownEntries) ofOthers(list []permissions.Entry) []permissions.Entry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(list), func(e permissions.Entry) bool {
-		return slices.ContainsFunc(o.own, func(own [2]int64) bool { return own[0] < e.Seq && e.Seq <= own[1] })
+		return e.Seq <= o.seq || slices.ContainsFunc(o.own, func(own [2]int64) bool { return own[0] < e.Seq && e.Seq <= own[1] })
 	})
 }
 
