@@ -141,7 +141,9 @@ func New(o Options) *Engine {
 	e.tokens = &tokens{
 		services: e.services, forget: e.forgetDecisions, steering: e.stops.steering, bearers: map[permissions.Digest]map[*bearer]bool{},
 	}
-	e.waits = &waits{services: e.services, shared: o.Hold != nil, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal()}
+	e.waits = &waits{
+		services: e.services, shared: o.Hold != nil, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal(),
+	}
 	e.locks = &locks{services: e.services, stops: e.stops, forget: e.forgetDecisions}
 	e.journal = &journal{services: e.services}
 	e.suggestions = &suggestions{e.services}

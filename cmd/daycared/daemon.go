@@ -85,7 +85,8 @@ func newDaemon(
 	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, closed func(), dir *dataDir,
 ) (*daemon, error) {
 	d := &daemon{
-		cfg: cfg, paths: paths, log: log, closed: closed, stopping: make(chan struct{}), held: make(chan struct{}), ending: make(chan struct{}), lost: make(chan error, 1),
+		cfg: cfg, paths: paths, log: log, closed: closed, stopping: make(chan struct{}), ending: make(chan struct{}), lost: make(chan error, 1),
+		held:    make(chan struct{}),
 		closers: []func() error{dir.Close}, dir: dir, excused: func() {},
 	}
 	d.self, d.read = c.describe(cfg, paths), time.Now().UTC()

@@ -208,7 +208,7 @@ func (m mover) table(ctx context.Context, t movedTable) error {
 			break
 		}
 	}
-	if t.name != "entries" && t.name != "requests" {
+	if t.types[0] == "bigint" {
 		if err := m.numberOn(ctx, t); err != nil {
 			return err
 		}
@@ -330,8 +330,8 @@ func asText(row []any) (text []byte) {
 
 // numberOn has new rows of a table numbered after the copied ones.
 func (m mover) numberOn(ctx context.Context, t movedTable) error {
-	_, err := m.to.Exec(ctx, `SELECT SETVAL(pg_get_serial_sequence($1, $2), GREATEST((SELECT MAX(`+t.columns[0]+`) FROM `+t.name+`)::text::numeric, 1)::bigint) `+
-		`WHERE pg_get_serial_sequence($1, $2) IS NOT NULL`, t.name, t.columns[0])
+	_, err := m.to.Exec(ctx, `SELECT SETVAL(pg_get_serial_sequence($1, $2), (SELECT GREATEST(MAX(`+t.columns[0]+`), 1) FROM `+t.name+
+		`)) WHERE pg_get_serial_sequence($1, $2) IS NOT NULL`, t.name, t.columns[0])
 	return err
 }
 
@@ -380,7 +380,8 @@ func (m mover) compare(ctx context.Context, t movedTable) error {
 		return err
 	}
 	if both[0] != both[1] {
-		return fmt.Errorf("the copy differs (%d rows in the file, %d in the database); empty the database and begin again", both[0].rows, both[1].rows)
+		return fmt.Errorf("the copy differs (%d rows in the file, %d in the database); empty the database and begin again",
+			both[0].rows, both[1].rows)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestSeveralDaemonsWriteAtOnce(t *testing.T) {
 	for id := range asked { // two of them answer each
 		for i, s := range all[1:] {
 			work.Go(func() error {
-				_, err := s.Apply(t.Context(), id, map[int]permissions.Transition{0: fayAllows(), 1: permissions.Withdraw{By: "fay", Via: "cli", At: time.Now()}}[i])
+				_, err := s.Apply(t.Context(), id, []permissions.Transition{fayAllows(), permissions.Withdraw{By: "fay", At: time.Now()}}[i])
 				switch {
 				case errors.Is(err, permissions.ErrSettled):
 					lost.Add(1)
@@ -385,7 +385,8 @@ func TestBothDatabasesHaveTheSameColumns(t *testing.T) {
 			all[c[0]] = c[1]
 		}
 		maps.DeleteFunc(all, func(name, _ string) bool {
-			return slices.ContainsFunc([]string{"goose", "sqlite", "types.", "writer.", "daemons.", "leases."}, func(of string) bool { return strings.HasPrefix(name, of) })
+			of := []string{"goose", "sqlite", "types.", "writer.", "daemons.", "leases."}
+			return slices.ContainsFunc(of, func(of string) bool { return strings.HasPrefix(name, of) })
 		})
 		return all
 	}

@@ -26,7 +26,7 @@ const (
 func (g *Registry) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		g.endLeases(ctx)
-		g.reread(ctx)
+		g.reread(ctx, func(permissions.Request) {})
 		g.setSweeping(true)
 		began := time.Now()
 		next, err := g.Sweep(ctx)

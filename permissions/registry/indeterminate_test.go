@@ -172,7 +172,7 @@ func (m *meddling) Apply(ctx context.Context, id permissions.ID, e permissions.T
 // A request that a failing store did not open, and then is opened at the moment this is found out, is measured.
 func TestWhatIsOpenedWhileItIsLookedForIsMeasured(t *testing.T) {
 	for name, look := range map[string]func(*room) error{
-		"read again": func(m *room) error { m.reread(context.Background()); return nil },
+		"read again": func(m *room) error { m.reread(context.Background(), func(permissions.Request) {}); return nil },
 		"over":       func(m *room) error { return m.expireSpent(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,7 +140,7 @@ func (g *Registry) noteAllIndeterminate(err error) {
 // Changed informs everybody of requests that another process changed, as they are now. An unreadable one is tried again later.
 func (g *Registry) Changed(ctx context.Context, ids []permissions.ID) {
 	g.noteIndeterminate(permissions.ErrBroken, ids...)
-	g.reread(ctx)
+	g.reread(ctx, g.sweepAt)
 }
 
 // isIndeterminate reports whether there are rows to read again.
@@ -150,8 +150,8 @@ func (g *Registry) isIndeterminate() bool {
 	return g.overflowed
 }
 
-// reread reads the rows whose outcome is unknown, and publishes them as they are.
-func (g *Registry) reread(ctx context.Context) {
+// reread reads the rows whose outcome is unknown, and publishes them as they are. Each is told, too.
+func (g *Registry) reread(ctx context.Context, told func(permissions.Request)) {
 	g.mu.Lock()
 	lost := g.overflowed
 	ids := slices.Sorted(maps.Keys(g.indeterminate))
@@ -171,6 +171,7 @@ func (g *Registry) reread(ctx context.Context) {
 			g.noteIndeterminate(permissions.ErrBroken, id)
 		default:
 			g.republish(r)
+			told(r)
 		}
 	}
 	g.NotifyNotices()
@@ -184,7 +185,6 @@ func (g *Registry) republish(r permissions.Request) {
 		g.measureNew(r.GrantsLeft())
 		g.settled(r, nil)
 	}
-	g.sweepAt(r)
 	g.publish(r)
 }
 
