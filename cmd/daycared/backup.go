@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -307,5 +308,51 @@ func checkBackupName(name string) error {
 	if meant, known := verbs[strings.ToLower(name)]; known {
 		return usage("%q would be a file here, which backup writes; you may mean: %s. For a file of that name say ./%s", name, meant, name)
 	}
+	return nil
+}
+
+// migrateStoreCommand moves a store from a file to PostgreSQL.
+func (c *CLI) migrateStoreCommand() *cobra.Command {
+	from, to := "", ""
+	cmd := newCommand("migrate-store", nil, func(cmd *cobra.Command, _ []string) error {
+		_, paths, err := c.load()
+		if err != nil {
+			return err
+		}
+		if err := config.CheckDatabase(to); err != nil {
+			return usage("--to: %s", err)
+		}
+		if paths.Database = cmp.Or(to, paths.Database); paths.Database == "" {
+			return usage("say to which database: --to postgres://daycared@db.example.org/daycared, or the key database of the configuration")
+		}
+		return c.migrateStore(cmd.Context(), paths, cmp.Or(from, filepath.Join(paths.DataDir, storeName)))
+	})
+	cmd.Flags().StringVar(&from, "from", "", "the `file` of the store; without it, the one in the data directory")
+	cmd.Flags().StringVar(&to, "to", "", "the `URL` of an empty PostgreSQL database; without it, the one of the configuration")
+	return cmd
+}
+
+func (c *CLI) migrateStore(ctx context.Context, paths config.Paths, from string) error {
+	dir, err := openDataDir(paths.DataDir, c.UID, "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // it is released when the process ends
+	o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
+	o.Path = from
+	tell, end := c.progressBar()
+	o.Progress = tell
+	sum, err := store.Move(ctx, o)
+	if end(); err != nil {
+		return err
+	}
+	if c.asJSON {
+		return c.json(copyOf(sum))
+	}
+	c.print("%s: %s, %s, copied and verified\n", sum.Path, count(sum.Requests, "request", "requests"), count(sum.Grants, "grant", "grants"))
+	for _, e := range sum.Chains {
+		c.print("chain %s: %s, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
+	}
+	c.print("the file is kept as %s.moved; the configuration has to have: database: %s\n", from, paths.Database)
 	return nil
 }

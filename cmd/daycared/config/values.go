@@ -454,6 +454,12 @@ func parseDatabase(s string) (any, error) {
 
 func has(_ string, given bool) bool { return given }
 
+// CheckDatabase returns what is wrong with the address of a database; nil: nothing.
+func CheckDatabase(address string) error {
+	_, err := parseDatabase(address)
+	return err
+}
+
 // parseEndpoint parses a model's address. Whether it may be http depends on what is sent there.
 func parseEndpoint(s string) (any, error) { return address(s, "http://127.0.0.1:11434/v1") }
 
