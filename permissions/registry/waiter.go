@@ -137,8 +137,18 @@ func (g *Registry) noteAllIndeterminate(err error) {
 	g.noteIndeterminate(err, ids...)
 }
 
-// Changed informs everybody of requests that another process changed, as they are now. An unreadable one is tried again later.
+// Changed informs everybody of requests that another process changed, as they are now. An unreadable one is tried again later. It reads
+// none that concern nobody here.
 func (g *Registry) Changed(ctx context.Context, ids []permissions.ID) {
+	g.mu.Lock()
+	if len(g.feeds) == 0 {
+		ids = slices.DeleteFunc(ids, func(id permissions.ID) bool {
+			_, measured := g.deadlines.ends[id]
+			_, held := g.held[id]
+			return len(g.waiters[id]) == 0 && !measured && !held
+		})
+	}
+	g.mu.Unlock()
 	g.noteIndeterminate(permissions.ErrBroken, ids...)
 	g.reread(ctx, g.sweepAt)
 }
