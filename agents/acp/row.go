@@ -54,7 +54,6 @@ type row struct {
 	is   permissions.AgentSession // without an ID: no session
 }
 
-// open is the open session, if any.
 func (r *row) open(ctx context.Context) (permissions.AgentSession, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

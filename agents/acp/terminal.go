@@ -283,7 +283,6 @@ func file[T any](
 	return o.Text, err
 }
 
-// marshal writes an input in canonical form.
 func marshal(v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

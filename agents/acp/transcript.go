@@ -69,7 +69,6 @@ func (t *transcript) take(u sdk.SessionUpdate, input []byte, shown func(string) 
 	}
 }
 
-// words adds the agent's text.
 func (t *transcript) words(text string) {
 	if text == "" {
 		return
@@ -246,7 +245,6 @@ func (t *transcript) spoke() bool {
 	return t.anyword
 }
 
-// name is a call's title on one line.
 func name(c toolCall) string {
 	title := short(oneLine(c.Title), 200)
 	switch {

@@ -60,7 +60,6 @@ func keep[T any](all map[string][]T, caller string, entries []T, limit int) {
 	}
 }
 
-// add remembers a call.
 func (m *memory) add(about question, l abandonedCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -461,7 +461,6 @@ type Denials map[string]int
 // maxDenied is how many denials of the same subject end asking for it, until the person writes.
 const maxDenied = 3
 
-// subject identifies a call in [Denials].
 func subject(tool string, input json.RawMessage) string { return tool + " " + string(input) }
 
 func subjectKey(what string) string {
@@ -509,7 +508,6 @@ func (r Run) next() (c Call, ok bool) {
 	return r.Calls[at], true
 }
 
-// asked returns the calls that need approval.
 func (r Run) asked() []Call {
 	return slices.DeleteFunc(slices.Clone(r.Calls), func(c Call) bool { return c.Fate != Asks })
 }

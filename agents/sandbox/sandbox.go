@@ -232,13 +232,11 @@ type spec struct {
 
 func (s *Sandbox) spec(w Policy) spec { return spec{Policy: w, Off: s.off, Scratch: s.scratch} }
 
-// environ is a command's whole environment.
 func (s spec) environ() []string {
 	home := cmp.Or(s.Home, s.Scratch)
 	return append([]string{"PATH=" + Path, "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.Scratch}, s.Env...)
 }
 
-// dir is a command's working directory.
 func (s spec) dir() string { return cmp.Or(s.Dir, s.Scratch) }
 
 func (s spec) encode() ([]byte, error) {

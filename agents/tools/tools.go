@@ -136,7 +136,6 @@ func Operations() map[string]sandbox.Operation {
 	}
 }
 
-// operation converts a typed function to an operation.
 func operation[In, Out any](do func(In) (Out, error)) sandbox.Operation {
 	return func(input json.RawMessage) (any, error) {
 		var in In
@@ -215,7 +214,6 @@ func (e *headTail) told(name string) (text string) {
 	return text + "\n" + name + ":\n" + e.cut(toldBytes)
 }
 
-// readable converts a program's output to valid UTF-8.
 func readable(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 // artifact is the full text as far as it was kept.

@@ -182,7 +182,6 @@ func lookUp(
 	return s, err
 }
 
-// dash replaces empty table cells.
 func dash(text string) string {
 	if text == "" {
 		return "-"

@@ -60,7 +60,6 @@ func (d dialogue) yes(ctx context.Context, question string, usual bool) (bool, e
 	return false, err
 }
 
-// secret reads a line without echo.
 func (d dialogue) secret(ctx context.Context, question string) (string, error) {
 	line, err := d.line(ctx, question, true)
 	d.say("")
@@ -197,5 +196,4 @@ func (f *fitted) flush() {
 	f.begun = nil
 }
 
-// wrapRows wraps rows for a terminal.
 func wrapRows(text string, width int) string { return card.Wrap(text, width, 2) }

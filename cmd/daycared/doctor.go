@@ -140,7 +140,6 @@ func refused(err error) (findings []finding) {
 	return findings
 }
 
-// found converts a configuration problem to a finding.
 func found(level string, p config.Problem) finding {
 	cause, remedy := p.Split()
 	p.Text = cause
@@ -674,7 +673,6 @@ func (c *CLI) tryTools(ctx context.Context, place connect.Target, a connect.Agen
 	return newFinding("ok", a.Name+" is connected: daycared mcp answered; it enforces nothing, its model is told of the tools", "")
 }
 
-// greet returns the MCP server's name.
 func (c *CLI) greet(ctx context.Context, place connect.Target) (name string, err error) {
 	limited, done := context.WithTimeout(ctx, tryWithin)
 	defer done()

@@ -81,7 +81,6 @@ func (c *CLI) notice(ctx context.Context, d hooks.Dialect) {
 	_, _ = asks.Tell(ctx, "", n.About, n.Telling)
 }
 
-// gateFlag adds --gate.
 func gateFlag(cmd *cobra.Command, gate *string) {
 	cmd.Flags().StringVar(gate, "gate", connect.GateAll,
 		"what to ask about: `all`, or risky, which leaves harmless calls to the agent's own mode")

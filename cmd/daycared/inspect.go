@@ -140,7 +140,6 @@ func (in *inspection) data() {
 	}
 }
 
-// telegram checks the bot's token.
 func (in *inspection) telegram() {
 	const key = "connectors.telegram.token_file"
 	on := in.cfg.Connectors.Telegram
@@ -182,7 +181,6 @@ func (in *inspection) unreadable(key, file string) bool {
 	return true
 }
 
-// whatsapp checks whether an account is linked.
 func (in *inspection) whatsapp() {
 	if _, err := os.Stat(filepath.Join(in.paths.DataDir, whatsappName)); in.cfg.Connectors.WhatsApp.Enabled && errors.Is(err, fs.ErrNotExist) {
 		in.warns("connectors.whatsapp.enabled", "no WhatsApp account is linked, so nobody is asked there; run: daycared link whatsapp")
@@ -618,7 +616,6 @@ func (in *inspection) pem(key, file, sort, what string) (text []byte, ok bool) {
 	return nil, false
 }
 
-// pemSorts lists the block types in PEM text.
 func pemSorts(text []byte) (all []string) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		all = append(all, block.Type)

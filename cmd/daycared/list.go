@@ -62,7 +62,6 @@ type listPrinter struct {
 	widest  []string // the widest cells of the first page, by which the others are aligned
 }
 
-// item prints an element of the array.
 func (l *listPrinter) item(v any) error {
 	l.printed++
 	if _, err := io.WriteString(l.Out, map[bool]string{true: "[", false: ","}[l.printed == 1]); err != nil {
@@ -398,7 +397,6 @@ func (l *listPrinter) grants(ctx context.Context, client *admin.Client, me admin
 	return l.table(6, rows)
 }
 
-// allGrants reads every grant in force.
 func allGrants(ctx context.Context, client *admin.Client) ([]permissions.Grant, error) {
 	return pages(func(after permissions.ID) ([]permissions.Grant, error) {
 		return client.Grants(ctx, connectors.Identity{}, after, 0)

@@ -23,7 +23,6 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/own"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
 	"github.com/daycared/daycared/permissions/rules"
@@ -355,23 +354,15 @@ func (c *CLI) explainCommand(set *rules.Set, p policyTest) error {
 	}
 	call := rules.Call{Agent: p.agent, Command: p.command, Folder: folder, Root: folder, Resolve: own.Resolve, At: time.Now()}
 	v := set.Judge(call)
+	for i := range v.Acts {
+		v.Acts[i].Effect = cmp.Or(v.Acts[i].Effect, rules.Ask)
+	}
 	input, _ := json.Marshal(map[string]string{"command": p.command}) // a text
 	risks := acts.Reads(permissions.Request{Cwd: folder}, permissions.Call{Tool: "run_command", Input: input}).Risks
 	if c.asJSON {
-		type one struct {
-			Act    string       `json:"act"`
-			Effect rules.Effect `json:"effect"`
-			Rule   int          `json:"rule,omitempty"`
-			By     string       `json:"by,omitempty"`
-			Reason string       `json:"reason,omitempty"`
-		}
-		each := []one{}
-		for _, a := range v.Acts {
-			each = append(each, one{a.Text, cmp.Or(a.Effect, rules.Ask), a.Rule, a.By, a.Reason})
-		}
 		return c.json(map[string]any{
 			"command": p.command, "folder": folder, "effect": cmp.Or(v.Effect, rules.Ask), "rule": v.Rule, "why": v.Why, "exact": v.Exact,
-			"acts": each, "reasons": append([]string{}, v.Reasons...), "high_risk": append([]acts.Risk{}, risks...),
+			"acts": append([]rules.Judged{}, v.Acts...), "reasons": append([]string{}, v.Reasons...), "high_risk": append([]acts.Risk{}, risks...),
 		})
 	}
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
@@ -380,7 +371,7 @@ func (c *CLI) explainCommand(set *rules.Set, p policyTest) error {
 		if told == "" && a.Effect == rules.Allow {
 			told = "reading in the workspace needs no rule"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", cmp.Or(a.Effect, rules.Ask), oneRow(spelled(a.Text)), cmp.Or(told, spelled(a.Reason)))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", a.Effect, oneRow(spelled(a.Text)), cmp.Or(told, spelled(a.Reason)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -600,30 +591,14 @@ func (c *CLI) suggest(ctx context.Context, o suggesting, args []string) error {
 	return c.suggested(ctx, o, set.Suggest(calls), len(calls))
 }
 
-// suggestion is a suggested rule as JSON.
-type suggestion struct {
-	Rule   string   `json:"rule"`
-	Agent  string   `json:"agent"`
-	In     string   `json:"in"`
-	Says   string   `json:"says"`
-	Saved  int      `json:"saved"`
-	Last   string   `json:"last"`
-	Not    []string `json:"not"`
-	Counts int      `json:"patterns"`
-}
-
-func suggestionOf(s rules.Suggestion) suggestion {
-	return suggestion{s.Allow, s.Agent, s.In, s.Says, s.Saved, s.Last, append([]string{}, s.Not...), rules.Patterns(s.Allow)}
-}
-
 // suggested prints suggestions from a number of calls, and with --apply asks about each.
 func (c *CLI) suggested(ctx context.Context, o suggesting, found []rules.Suggestion, calls int) error {
 	saved, patterns := 0, 0
 	for _, s := range found {
-		saved, patterns = saved+s.Saved, patterns+rules.Patterns(s.Allow)
+		saved, patterns = saved+s.Saved, patterns+s.Patterns
 	}
 	if c.asJSON {
-		all := wire.Each(found, suggestionOf)
+		all := append([]rules.Suggestion{}, found...)
 		return c.json(map[string]any{"calls": calls, "saved": saved, "patterns": patterns, "suggestions": all})
 	}
 	if len(found) == 0 {

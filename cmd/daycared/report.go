@@ -69,15 +69,15 @@ type report struct {
 	Until   time.Time `json:"until"`
 	Prompts int       `json:"prompts"` // requests that people were asked about
 	outcomes
-	Unasked     saved        `json:"unasked"`
-	PerDay      spread       `json:"per_day"`
-	PerHour     spread       `json:"per_hour"` // of the hours with a prompt
-	Decide      pace         `json:"decide"`
-	Agents      []reportRow  `json:"agents"`
-	People      []reportRow  `json:"people"` // prompts: what was put to that person; the rest: what that person decided
-	Tools       []reportRow  `json:"tools"`
-	Candidates  []suggestion `json:"candidates"` // rules that would have saved prompts, best first
-	UnusedGrant []wire.Grant `json:"grants_never_used"`
+	Unasked     saved              `json:"unasked"`
+	PerDay      spread             `json:"per_day"`
+	PerHour     spread             `json:"per_hour"` // of the hours with a prompt
+	Decide      pace               `json:"decide"`
+	Agents      []reportRow        `json:"agents"`
+	People      []reportRow        `json:"people"` // prompts: what was put to that person; the rest: what that person decided
+	Tools       []reportRow        `json:"tools"`
+	Candidates  []rules.Suggestion `json:"candidates"` // rules that would have saved prompts, best first
+	UnusedGrant []wire.Grant       `json:"grants_never_used"`
 
 	zone        *time.Location
 	days, hours map[string]int // prompts by when they were asked
@@ -233,7 +233,7 @@ func (m *report) row(list *[]reportRow, name string) *reportRow {
 
 // end computes what takes all requests, given the grants and the rules in force.
 func (m *report) end(grants []permissions.Grant, set *rules.Set) {
-	m.Candidates = wire.Each(set.Suggest(m.calls), suggestionOf)
+	m.Candidates = append([]rules.Suggestion{}, set.Suggest(m.calls)...)
 	for list, rows := range m.by {
 		for _, row := range rows {
 			*list = append(*list, *row)
@@ -304,7 +304,7 @@ func (c *CLI) printReport(m *report) error {
 			fmt.Fprint(c.Out, "\nCandidates for rules; daycared suggest says what they cover, and gives them:\n")
 		}
 		who, where := cmp.Or(s.Agent, "anyone"), cmp.Or(s.In, "any folder")
-		c.print("%s\n  would have saved %d prompts of %s in %s\n", s.Rule, s.Saved, who, where)
+		c.print("%s\n  would have saved %d prompts of %s in %s\n", s.Allow, s.Saved, who, where)
 	}
 	for i, g := range m.UnusedGrant {
 		if i == 0 {

@@ -65,7 +65,7 @@ func TestReportCounts(t *testing.T) {
 			{"Bash", 6, outcomes{Allowed: 2, Denied: 1, Expired: 1, Ended: 1, Lost: 1}, 1},
 			{"Edit", 1, outcomes{Allowed: 1}, 0}, {"clarification", 1, outcomes{Answered: 1}, 0},
 		},
-		Candidates:  []suggestion{},
+		Candidates:  []rules.Suggestion{},
 		UnusedGrant: wire.Each([]permissions.Grant{{ID: "never"}}, wire.FromGrant),
 	}
 	options := cmp.Options{

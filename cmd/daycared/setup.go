@@ -193,7 +193,6 @@ func (s *steps) act(title string) {
 	s.talk.say("\n%d/5  %s", s.number, title)
 }
 
-// kept prints what is already right.
 func (s *steps) kept(format string, args ...any) { s.talk.say("  ✓ "+format, args...) }
 
 // inTheWay refuses to change a running daemon's configuration.
@@ -491,7 +490,6 @@ func (s *steps) inTerminal() {
 	s.talk.say("  The card appears here; y and Enter allow it, n denies it.")
 }
 
-// next prints what to do after setup.
 func (s *steps) next() {
 	s.talk.say("\nNext, once the daemon runs, have an agent that you already run ask here, as in:\n  daycared connect claude-code --write")
 }

@@ -151,7 +151,6 @@ func (c *CLI) tellOthers(ctx context.Context, client *admin.Client, made admin.T
 	}
 }
 
-// used describes when a token was last used.
 func used(t admin.Token) string {
 	if t.UsedAt == nil {
 		return "never used"
@@ -218,7 +217,6 @@ func (c *CLI) nearToken(ctx context.Context, client *admin.Client, name string, 
 	return adding(refused, permissions.Nearest(name, names))
 }
 
-// valid describes how long a token is valid.
 func valid(t admin.Token) string {
 	switch {
 	case t.ExpiresAt == nil:

@@ -142,7 +142,6 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	return usage("a flag is --name or --name=value; %s", see)
 }
 
-// sortOf describes the values of a flag.
 func sortOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "int64":
@@ -268,7 +267,6 @@ func atDaemon[T any](c *CLI, list func(context.Context, *admin.Client) ([]T, err
 	}
 }
 
-// codes are those of pending requests.
 func (c *CLI) codes() source {
 	return atDaemon(c, func(ctx context.Context, client *admin.Client) ([]permissions.RequestView, error) {
 		return client.List(ctx, "", 0)

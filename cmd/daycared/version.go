@@ -62,7 +62,6 @@ func (c *CLI) versionCommand() *cobra.Command {
 	})
 }
 
-// versionLine is the output of version and --version.
 func versionLine() string {
 	return fmt.Sprintf("daycared %s · %s · SQLite %s · %s/%s", version, runtime.Version(), store.LibraryVersion(), runtime.GOOS,
 		runtime.GOARCH)

@@ -390,7 +390,6 @@ func (s *sheet) place(r permissions.Request) {
 	}
 }
 
-// votes lists who has approved so far.
 func (s *sheet) votes(r permissions.Request, o Options) string {
 	if s.short {
 		return brief(votes(r, o), 3*maxName)

@@ -64,7 +64,6 @@ func membersOf(raw json.RawMessage) (all []field, ok bool) {
 	return all, err == nil
 }
 
-// elementsOf returns the elements of a list.
 func elementsOf(raw jsontext.Value) (all []field) {
 	var elements []json.RawMessage
 	_ = json.Unmarshal(raw, &elements) // it was parsed already

@@ -74,14 +74,12 @@ func newSheet(o Options) *sheet {
 
 func (s *sheet) String() string { return text(s.rows) }
 
-// text joins rows with newlines.
 func text(rows []row) string { return strings.Join(texts(rows), "\n") }
 
 func texts(rows []row) []string {
 	return wire.Each(rows, func(r row) string { return r.sign + Plain(r.text) })
 }
 
-// of returns the rows of a section.
 func (s *sheet) of(in section) []row {
 	from := slices.IndexFunc(s.rows, func(r row) bool { return r.in == in })
 	if from < 0 {
@@ -125,7 +123,6 @@ func Continued(text string, width int) string {
 // row adds one row in our own words, which may quote others' after its start.
 func (s *sheet) row(text string) { s.add(text, Ours, "") }
 
-// block adds an action or an agent's words.
 func (s *sheet) block(role Role, lang string, lines []string) {
 	s.rows = slices.Grow(s.rows, len(lines))
 	for _, line := range lines {

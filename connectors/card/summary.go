@@ -112,7 +112,6 @@ func countFiles(changes []change, in i18n.Language) (rows []string) {
 	return rows
 }
 
-// total counts the files and their lines.
 func total(changes []change, in i18n.Language) string {
 	var sum change
 	var names []string

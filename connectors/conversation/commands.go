@@ -432,7 +432,6 @@ func (r *Reader) revoke(
 	return r.listed(connectors.Notice{About: permissions.AboutRevoked, Grant: revoked.Grant, Ran: revoked.Ran}, who), nil
 }
 
-// listed is a notice as a reply.
 func (r *Reader) listed(n connectors.Notice, who connectors.Person) string {
 	return strings.Join(wire.Each(card.NoticeParts(n, r.shown(who)), func(p card.Part) string { return p.Text }), "\n")
 }

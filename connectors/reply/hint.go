@@ -83,7 +83,6 @@ func scopeWords(r permissions.Request, s permissions.Scope, in i18n.Language) st
 	return r.CoversBriefly(s, in)
 }
 
-// scopeName is how a scope is typed.
 func scopeName(s permissions.Scope, in i18n.Language) string {
 	if s == permissions.SessionTool || s.Span() > 0 {
 		return s.String()

@@ -360,7 +360,6 @@ func closed(text string, ticks int) (inside, rest string) {
 
 func runOf(text string) int { return len(text) - len(strings.TrimLeft(text, "`")) }
 
-// trimmed removes empty rows at both ends.
 func trimmed(rows []row) []row {
 	for len(rows) > 0 && rows[0].text == "" {
 		rows = rows[1:]
@@ -377,7 +376,6 @@ const (
 	maxSpaces = 64
 )
 
-// show renders a line without trailing white space.
 func show(line string) string { return visible(strings.TrimRight(line, " \t\r")) }
 
 var gaps = regexp.MustCompile(` {9,}`)

@@ -270,7 +270,6 @@ func isButton(text string) bool {
 	})
 }
 
-// noKeys is a keyboard without buttons.
 func noKeys() keyboard { return keyboard{Rows: [][]key{}} }
 
 // keys returns the buttons of a card: what p's person can still answer.

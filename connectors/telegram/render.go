@@ -342,7 +342,6 @@ func (o outgoing) params() map[string]any {
 	return params
 }
 
-// inPlace are the parameters that replace a message.
 func inPlace(at ref, o outgoing) map[string]any {
 	params := o.params()
 	params["chat_id"], params["message_id"] = at.chat, at.message

@@ -240,7 +240,6 @@ func (u user) identity() connectors.Identity {
 	return id
 }
 
-// language is the language of whoever id proves.
 func (d *handler) language(id connectors.Identity) i18n.Language {
 	who, err := d.in.Person(id)
 	if err != nil {

@@ -115,7 +115,6 @@ func (d *handler) ours(m *message) string {
 	return m.ReplyTo.Text
 }
 
-// inWords decides with the words of a message.
 func (d *handler) inWords(
 	ctx context.Context, u update, id connectors.Identity, who connectors.Person, decision connectors.Decision,
 ) error {
@@ -278,7 +277,6 @@ var menu = []struct {
 	{"help", "How to answer"},
 }
 
-// menuIn is the menu in a language.
 func menuIn(in i18n.Language) (all []map[string]string) {
 	for _, c := range menu {
 		all = append(all, map[string]string{"command": c.command, "description": in.Text(c.does)})

@@ -113,7 +113,6 @@ func (c console) keys() (restore func(), err error) {
 	}, err
 }
 
-// modes changes the terminal's modes.
 func (c console) modes(change func(now *unix.Termios)) (reset func(), err error) {
 	before, err := unix.IoctlGetTermios(c.fd, ioctlReadTermios)
 	if err != nil {

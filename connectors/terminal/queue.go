@@ -79,7 +79,6 @@ func (s *screen) settle(it *item, p connectors.Prompt) {
 	}
 }
 
-// drop removes an item from the queue.
 func (s *screen) drop(it *item) {
 	s.queue = slices.DeleteFunc(s.queue, func(o *item) bool { return o == it })
 }
@@ -199,7 +198,6 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	}
 }
 
-// blank reports whether the entry is empty.
 func blank(e entry) bool { return !e.long && (e.line == reply.Esc || strings.TrimSpace(e.line) == "") }
 
 // finish takes the line after r as the reason, or the line after o as the answer. An empty line or Esc returns to the

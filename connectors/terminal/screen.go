@@ -100,7 +100,6 @@ func (s *screen) turn(ctx context.Context) {
 	}
 }
 
-// show writes the card of now.
 func (s *screen) show() {
 	if !s.keys() {
 		return
@@ -228,7 +227,6 @@ func (s *screen) shut() bool {
 	return first
 }
 
-// release restores the terminal's own modes.
 func (s *screen) release() {
 	if s.restore != nil {
 		s.restore()

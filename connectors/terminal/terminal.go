@@ -219,7 +219,6 @@ func (t *Terminal) tell(n update) error {
 	return nil
 }
 
-// take returns the queued messages.
 func (t *Terminal) take(heard *os.File) []update {
 	t.mu.Lock()
 	defer t.mu.Unlock()

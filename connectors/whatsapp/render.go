@@ -63,7 +63,6 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 	return out
 }
 
-// written are the parts of a card.
 func written(parts []card.Part) []string {
 	return wire.Each(parts, func(part card.Part) string {
 		switch part.Role {

@@ -52,12 +52,12 @@ type Verdict struct {
 
 // Judged is one act of a call with the rule that covers it.
 type Judged struct {
-	Text   string
-	Effect Effect // empty: no rule covers it
-	Rule   int
-	By     string // the pattern or starter set of that rule
-	Grant  int    // instead of Rule: one of the granted set
-	Reason string // why it is not allowed
+	Text   string `json:"act"`
+	Effect Effect `json:"effect"` // empty: no rule covers it
+	Rule   int    `json:"rule,omitempty"`
+	By     string `json:"by,omitempty"`     // the pattern or starter set of that rule
+	Grant  int    `json:"-"`                // instead of Rule: one of the granted set
+	Reason string `json:"reason,omitempty"` // why it is not allowed
 }
 
 // item is an act that is judged by itself.

@@ -263,7 +263,6 @@ func (c *seen) pattern(i item, past []*seen) (text, says, why string) {
 	return "tool " + i.name, says, ""
 }
 
-// words cuts a tool's name into words.
 func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '/' || r == '.' })
 }

@@ -13,14 +13,15 @@ import (
 
 // Suggestion is a rule for one agent that would have saved prompts.
 type Suggestion struct {
-	Allow string         // one pattern
-	Agent string         // the caller's proven name; empty: nobody's
-	In    string         // the folder; empty: any
-	Says  string         // in words: what it covers, and what it does not
-	Saved int            // prompts, given the suggestions before it
-	Last  string         // the latest call that it covers
-	Of    permissions.ID // the request of that call
-	Not   []string
+	Allow    string         `json:"rule"`  // one pattern
+	Agent    string         `json:"agent"` // the caller's proven name; empty: nobody's
+	In       string         `json:"in"`    // the folder; empty: any
+	Says     string         `json:"says"`  // in words: what it covers, and what it does not
+	Saved    int            `json:"saved"` // prompts, given the suggestions before it
+	Last     string         `json:"last"`  // the latest call that it covers
+	Of       permissions.ID `json:"-"`     // the request of that call
+	Not      []string       `json:"not"`
+	Patterns int            `json:"patterns"` // see [Patterns]
 }
 
 // Rule returns the rule that the suggestion would make.
@@ -177,7 +178,7 @@ func (a act) suggested(g *group, past []*seen, rest []act) *suggested {
 	if why != "" {
 		return nil
 	}
-	next := &suggested{Suggestion: Suggestion{Allow: text, Agent: g.agent, In: g.folder, Says: says}}
+	next := &suggested{Suggestion: Suggestion{Allow: text, Agent: g.agent, In: g.folder, Says: says, Not: []string{}, Patterns: Patterns(text)}}
 	var err error
 	if next.set, err = one(next.Rule()); err != nil {
 		return nil

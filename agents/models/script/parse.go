@@ -178,7 +178,6 @@ func value(n *yaml.Node) (any, error) {
 	return nil, at(n, "anchors and aliases have no place here")
 }
 
-// checkPlaces finds malformed placeholders.
 func checkPlaces(n *yaml.Node, text string) error {
 	if left := places.ReplaceAllLiteralString(text, ""); strings.Contains(left, "{{") {
 		return at(n, "what can be filled in is {{said}}, {{result}}, {{result.1}} and {{match.1}}")

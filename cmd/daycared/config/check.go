@@ -254,7 +254,6 @@ func (k key) item(n *yaml.Node) string {
 	return first.name + ": " + scalar(n.Value)
 }
 
-// inline formats a plain value on one line.
 func inline(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -400,7 +399,6 @@ func (s *section) homes(name string, items bool) (all []*section) {
 	return all
 }
 
-// names returns the names of the keys.
 func (s *section) names() []string {
 	return wire.Each(s.keys, func(k key) string { return k.name })
 }

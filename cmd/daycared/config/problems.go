@@ -85,7 +85,6 @@ func (r *report) line(n int, path, format string, args ...any) {
 	r.add(path, Problem{Where: r.file, Line: n, Key: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// variable adds a problem of an environment variable.
 func (r *report) variable(name, path, format string, args ...any) {
 	r.add(path, Problem{Where: name, Key: path, Text: fmt.Sprintf(format, args...)})
 }
@@ -176,7 +175,6 @@ func suggest(word string, known []string) string {
 // maxQuoted is the maximum number of characters that a message quotes.
 const maxQuoted = 60
 
-// quote quotes text for a message.
 func quote(text string) string {
 	if utf8.RuneCountInString(text) <= maxQuoted {
 		return strconv.Quote(text)

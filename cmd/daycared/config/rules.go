@@ -372,7 +372,6 @@ func (r *report) kinds(t Route, path string) {
 	}
 }
 
-// open reports whether a route matches everything.
 func (t Route) open() bool {
 	return (len(t.Agents) == 0 || slices.Contains(t.Agents, "*")) && len(t.Tags) == 0 && len(t.Tools) == 0 && len(t.Kinds) == 0
 }

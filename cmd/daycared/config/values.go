@@ -463,7 +463,6 @@ func CheckDatabase(address string) error {
 // parseEndpoint parses a model's address. Whether it may be http depends on what is sent there.
 func parseEndpoint(s string) (any, error) { return address(s, "http://127.0.0.1:11434/v1") }
 
-// parseService parses the address of an optional service.
 func parseService(s string) (any, error) {
 	if s == "" {
 		return s, nil
@@ -626,7 +625,6 @@ func parseDuration(s string) (any, error) {
 	return parseWithin(s, minDuration, maxDuration, "too short")
 }
 
-// parseDelay parses a short duration, or zero.
 func parseDelay(s string) (any, error) { return parseWithin(s, 0, maxDelay, "not a time to wait") }
 
 func parseWithin(s string, least, most time.Duration, short string) (any, error) {

@@ -125,7 +125,6 @@ func (w *warner) person(p Person, path string, c *Config) {
 	}
 }
 
-// anyOf joins words: a, b or c.
 func anyOf(words ...string) string { return list("or", words) }
 
 func list(last string, words []string) string {

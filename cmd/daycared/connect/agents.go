@@ -333,7 +333,6 @@ func (p Target) server(more ...any) map[string]any {
 	}, more...)
 }
 
-// runs is an entry that runs a command.
 func runs(command string, timeout int, more ...any) map[string]any {
 	return with(map[string]any{"type": "command", "command": command, "timeout": timeout}, more...)
 }

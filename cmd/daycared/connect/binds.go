@@ -357,7 +357,6 @@ func (p Target) codexBinding() Binding {
 	}
 }
 
-// both returns two modes with the same verdict.
 func both(usual, most, note string) []Mode {
 	return []Mode{{usual, BindsUnless, note}, {most, BindsUnless, note}}
 }
