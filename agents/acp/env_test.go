@@ -199,7 +199,7 @@ func (s *env) place(name string, more ...permissions.Tag) tools.Workspace {
 		s.t.Fatal(err)
 	}
 	held := append([]permissions.Tag{write, permissions.Workspace}, more...)
-	return tools.Workspace{Agent: name, Tags: held}.In(filepath.Clean(s.at("")))
+	return tools.Workspace{Tags: held}.In(filepath.Clean(s.at("")))
 }
 
 func (s *env) open() {

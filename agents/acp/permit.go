@@ -187,10 +187,7 @@ func (c toolCall) file() (name string) {
 	if !slices.Contains([]sdk.ToolKind{sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove}, c.Kind) {
 		return ""
 	}
-	var all []string
-	for _, at := range c.Locations {
-		all = append(all, at.Path)
-	}
+	all := wire.Each(c.Locations, func(at sdk.ToolCallLocation) string { return at.Path })
 	for _, part := range c.Content {
 		if part.Diff != nil {
 			all = append(all, part.Diff.Path)

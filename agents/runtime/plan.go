@@ -140,12 +140,8 @@ func (sh *turn) asked(p models.Prompt) agents.Artifact {
 	for last > 0 && p.Messages[last-1].Role != models.Assistant {
 		last--
 	}
-	var names []string
-	for _, t := range p.Tools {
-		names = append(names, t.Name)
-	}
 	return agents.ArtifactOf(agents.ArtifactPrompt, map[string]any{
-		"session_id": sh.session.ID, "model": sh.agent.Model.Name(), "system": p.System, "tools": names,
+		"session_id": sh.session.ID, "model": sh.agent.Model.Name(), "system": p.System, "tools": wire.Each(p.Tools, func(t models.Tool) string { return t.Name }),
 		"messages": len(p.Messages), "new": p.Messages[last:], "timestamp": sh.runtime.stamp(),
 	})
 }

@@ -288,7 +288,6 @@ func (rt *Runtime) agent(s permissions.AgentSession) (*agent, error) {
 	a := newAgent(rt, parent.Agent)
 	a.Name, a.Via, a.Schedule, a.Place.Tags = s.Agent, "", nil, nil
 	a.Parent = s.Agent[:strings.LastIndex(s.Agent, childMark)]
-	a.Place.Agent = s.Agent
 	return a, nil
 }
 

@@ -80,7 +80,7 @@ func tempFiles(t *testing.T, files map[string]string) (dir string, p Workspace) 
 	for name, text := range files {
 		write(t, filepath.Join(dir, name), text)
 	}
-	return dir, Workspace{Agent: "helper", Tags: []permissions.Tag{permissions.Workspace}}.In(filepath.Join(dir, "ws"))
+	return dir, Workspace{Tags: []permissions.Tag{permissions.Workspace}}.In(filepath.Join(dir, "ws"))
 }
 
 func write(t *testing.T, name, text string) {

@@ -25,7 +25,6 @@ import (
 
 // Workspace is what a tool may access during one call.
 type Workspace struct {
-	Agent        string
 	Workspace    string            // absolute, without symbolic links; base of relative paths. Set by In; empty: none
 	Tags         []permissions.Tag // tags held for this call; the workspace is readable, and writable with @workspace
 	AllowPrivate []netip.Prefix    // private addresses that fetch_url may reach

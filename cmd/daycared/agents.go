@@ -255,7 +255,7 @@ func (c *CLI) acpAgents(
 
 // placeOf is the workspace in which an agent's tools run.
 func placeOf(a config.Agent, cfg *config.Config) tools.Workspace {
-	return tools.Workspace{Agent: a.Name, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
+	return tools.Workspace{Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
 }
 
 // program describes how an agent's program is started: in a sandbox that reaches what its entry names.

@@ -129,15 +129,12 @@ func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
 }
 
 // refused returns the findings for a configuration that cannot be served.
-func refused(err error) (findings []finding) {
+func refused(err error) []finding {
 	var all config.Problems
 	if !errors.As(err, &all) {
 		return []finding{newFinding("wrong", err.Error(), "fix what is named, then run: daycared config check")}
 	}
-	for _, p := range all {
-		findings = append(findings, found("wrong", p))
-	}
-	return findings
+	return wire.Each(all, func(p config.Problem) finding { return found("wrong", p) })
 }
 
 func found(level string, p config.Problem) finding {

@@ -463,12 +463,9 @@ func (in *inspection) keepsOne(key, path string, info os.FileInfo, open bool) bo
 }
 
 // unguarded returns the configuration's files that other accounts may have written, for a running daemon.
-func (in *inspection) unguarded() (all config.Problems) {
+func (in *inspection) unguarded() config.Problems {
 	in.guarded()
-	for _, o := range in.found {
-		all = append(all, o.Problem)
-	}
-	return all
+	return wire.Each(in.found, func(o observation) config.Problem { return o.Problem })
 }
 
 // listener checks the certificate and the port of the listener for remote agents.

@@ -24,7 +24,7 @@ func agentRuns(ctx context.Context, folder, line string) error {
 	if err != nil {
 		return err
 	}
-	place := tools.Workspace{Agent: "scribe", Tags: []permissions.Tag{permissions.Workspace}}.In(folder)
+	place := tools.Workspace{Tags: []permissions.Tag{permissions.Workspace}}.In(folder)
 	if o := run.Run(ctx, place, input, tools.Plan{}); o.Error {
 		return errors.New(o.Text)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/i18n"
 )
@@ -262,10 +263,7 @@ func covers(g permissions.Grant, o Options) string {
 		return o.Sprintf("what is read completely and stays in %s, without network and high risk,", coded(Visible(brief(in, maxWhat))))
 	case g.Rule != "":
 		allow, in := g.Rule.Patterns()
-		words := make([]string, 0, maxTags)
-		for _, pattern := range allow {
-			words = append(words, coded(line(brief(pattern, maxWhat), 0)))
-		}
+		words := wire.Each(allow, func(pattern string) string { return coded(line(brief(pattern, maxWhat), 0)) })
 		if in == "" {
 			return o.Sprintf("what is like %s", strings.Join(words, ", "))
 		}
@@ -277,10 +275,9 @@ func covers(g permissions.Grant, o Options) string {
 	case g.Tool != "":
 		return o.Sprintf("the tool %s", Name(g.Tool))
 	}
-	words := make([]string, 0, maxTags)
-	for _, t := range g.Tags[:min(len(g.Tags), maxTags)] {
-		words = append(words, tagged(Visible(brief(t.Describe(o.Language), maxWhat)), o))
-	}
+	words := wire.Each(g.Tags[:min(len(g.Tags), maxTags)], func(t permissions.Tag) string {
+		return tagged(Visible(brief(t.Describe(o.Language), maxWhat)), o)
+	})
 	if n := len(g.Tags) - maxTags; n > 0 {
 		words = append(words, o.Sprintf("%d more", n))
 	}

@@ -27,18 +27,10 @@ type change struct {
 	whole          bool
 }
 
-// Summary describes r at a glance, in at most six rows of our own: the number of calls, the files with their added and
+// summary describes r at a glance, in at most six rows of our own: the number of calls, the files with their added and
 // removed lines, the length of a command and of the details. It is computed from the action, never from what is said about
-// it, except for a diff in the details, which is named as such. It is empty if the card says as much itself.
-func Summary(r permissions.Request) []string {
-	rows := summary(r, i18n.English)
-	for i, row := range rows {
-		rows[i] = Plain(row)
-	}
-	return rows
-}
-
-// summary is [Summary] with names as rows of a card have them.
+// it, except for a diff in the details, which is named as such. It is empty if the card says as much itself. Names are as rows of a card
+// have them.
 func summary(r permissions.Request, in i18n.Language) (rows []string) {
 	calls := r.ToolCalls()
 	if len(calls) > 1 {

@@ -379,10 +379,9 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 	if len(waiting) == 0 {
 		return who.Language.Text("Nothing waits for your answer."), nil
 	}
-	prompts := make([]connectors.Prompt, len(waiting))
-	for i, s := range waiting {
-		prompts[i] = connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}
-	}
+	prompts := wire.Each(waiting, func(s permissions.RequestView) connectors.Prompt {
+		return connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}
+	})
 	return r.listed(connectors.Notice{About: permissions.AboutWaiting, Waiting: prompts}, who), nil
 }
 

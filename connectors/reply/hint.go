@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/i18n"
 )
@@ -199,10 +200,7 @@ func (c chat) word(small i18n.Phrase) string {
 
 // waiting says how many requests are pending, and their codes up to a limit.
 func (c chat) waiting(forms i18n.Phrase) string {
-	var codes []string
-	for _, o := range c.open[:min(len(c.open), maxListed)] {
-		codes = append(codes, o.Code)
-	}
+	codes := wire.Each(c.open[:min(len(c.open), maxListed)], func(o Open) string { return o.Code })
 	if more := len(c.open) - maxListed; more > 0 {
 		codes = append(codes, c.Language.Sprintf("and %d more", more))
 	}

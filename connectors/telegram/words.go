@@ -8,6 +8,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/i18n"
 )
@@ -59,10 +60,7 @@ func labelOf(r permissions.Request, o permissions.Option, in i18n.Language) stri
 
 // toolsOf lists the tools' names within a button's room.
 func toolsOf(names []string, in i18n.Language) string {
-	words := make([]string, len(names))
-	for i, name := range names {
-		words[i] = toolOf(name, maxTools)
-	}
+	words := wire.Each(names, func(name string) string { return toolOf(name, maxTools) })
 	switch all := strings.Join(words, in.Text(" and ")); {
 	case len(words) == 1 || card.UTF16.Of(all) <= maxTools:
 		return all

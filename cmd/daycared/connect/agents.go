@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 const (
@@ -92,11 +94,7 @@ const (
 
 // Names returns the agents that can be connected. The help and the completion of every command use it.
 var Names = sync.OnceValue(func() []string {
-	var names []string
-	for _, a := range (Target{Command: []string{ours}}).agents() {
-		names = append(names, a.Name)
-	}
-	return names
+	return wire.Each((Target{Command: []string{ours}}).agents(), func(a Agent) string { return a.Name })
 })
 
 // Find returns the agent of that name.
@@ -349,11 +347,7 @@ func with(m map[string]any, more ...any) map[string]any {
 
 // hook is the command line of a hook, for a shell.
 func (p Target) hook(dialect string) string {
-	words := p.words(dialect)
-	for i, w := range words {
-		words[i] = quoted(w)
-	}
-	return strings.Join(words, " ")
+	return strings.Join(wire.Each(p.words(dialect), quoted), " ")
 }
 
 // notice is the command line of a hook that only notifies a person. It always exits with 0, because agents treat another exit

@@ -12,6 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -523,10 +524,7 @@ var errBlock = errors.New("our part of it begins and does not end; take it out b
 
 // codexBlock is our part of Codex's configuration. TOML tables may be anywhere, so ours come last.
 func (p Target) codexBlock() string {
-	args := append(slices.Clone(p.Command[1:]), "mcp")
-	for i, a := range args {
-		args[i] = strconv.Quote(a)
-	}
+	args := wire.Each(append(slices.Clone(p.Command[1:]), "mcp"), strconv.Quote)
 	lines := []string{
 		blockBegin,
 		"[mcp_servers.daycared]",
