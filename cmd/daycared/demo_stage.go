@@ -272,18 +272,12 @@ func typed(word string) (string, error) {
 			return word, nil
 		}
 	}
-	switch {
-	case word == "deny", word == "n":
-		return "n", nil
-	case word == "allow", word == "y":
-		return "y", nil
-	case word == "session", word == "a":
-		return "a", nil
-	case word == "continue":
-		return "", nil
-	case word == "interrupt", word == "esc":
-		return "esc", nil
-	case len(word) == 1 && word[0] >= '1' && word[0] <= '9':
+	if line, known := map[string]string{
+		"deny": "n", "allow": "y", "session": "a", "continue": "", "interrupt": "esc", "n": "n", "y": "y", "a": "a", "esc": "esc",
+	}[word]; known {
+		return line, nil
+	}
+	if len(word) == 1 && word[0] >= '1' && word[0] <= '9' {
 		return word, nil
 	}
 	if s, err := permissions.ParseScope(word); err == nil {

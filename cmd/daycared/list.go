@@ -30,16 +30,12 @@ import (
 
 func (c *CLI) pendingCommand() *cobra.Command {
 	return c.adminCommand("pending", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-		me, err := client.WhoAmI(cmd.Context())
+		me, since, err := c.begin(cmd.Context(), client)
 		if err != nil {
 			return err
 		}
 		if note := stopNote(me); note != "" {
 			c.say("%s; it goes on with: daycared resume", note)
-		}
-		since, err := c.listing.begin(me.Location())
-		if err != nil {
-			return err
 		}
 		l := pendingList{listPrinter: listPrinter{CLI: c}}
 		size := 0 // the first page is the daemon's usual one, to print something soon
@@ -161,6 +157,14 @@ func (l *listing) begin(zone *time.Location) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return parseSince(l.since, time.Now(), zone)
+}
+
+// begin returns who lists, and since when in their time zone.
+func (c *CLI) begin(ctx context.Context, client *admin.Client) (me admin.Me, since time.Time, err error) {
+	if me, err = client.WhoAmI(ctx); err == nil {
+		since, err = c.listing.begin(me.Location())
+	}
+	return me, since, err
 }
 
 // newest returns the items that are not older than since, at most the limit newest ones, in the order of list, oldest first.
@@ -354,11 +358,7 @@ func harmlessJSON(text []byte) []byte {
 
 func (c *CLI) grantsCommand() *cobra.Command {
 	return c.adminCommand("grants", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-		me, err := client.WhoAmI(cmd.Context())
-		if err != nil {
-			return err
-		}
-		since, err := c.listing.begin(me.Location())
+		me, since, err := c.begin(cmd.Context(), client)
 		if err != nil {
 			return err
 		}

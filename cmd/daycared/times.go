@@ -1,12 +1,11 @@
 package main
 
 import (
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/conversation"
 )
 
 // Times for people include their zone, and their date unless it is today. JSON has RFC 3339 in UTC.
@@ -32,15 +31,10 @@ func stamp(t time.Time, zone *time.Location) string { return t.In(zone).Format(s
 // maxSpan is longer than any retention.
 const maxSpan = 100 * 365 * 24 * time.Hour
 
-// parseSpan parses a duration: whole days such as 90d, or Go's form such as 720h.
+// parseSpan parses a duration, see [conversation.ParseSpan].
 func parseSpan(text string) (time.Duration, bool) {
-	span, err := time.ParseDuration(text)
-	if digits, isDays := strings.CutSuffix(text, "d"); isDays {
-		var days int
-		days, err = strconv.Atoi(digits)
-		span = time.Duration(min(days, 1e5)) * 24 * time.Hour
-	}
-	return span, err == nil && span >= time.Second && span <= maxSpan
+	span, ok := conversation.ParseSpan(text)
+	return span, ok && span >= time.Second && span <= maxSpan
 }
 
 // parseSince parses the start of a period until now: a duration back from now, a date, a time of day (its last occurrence: at

@@ -66,7 +66,7 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 		if len(words) < 2 || len(words) > 3 {
 			return in.Text("Say whom, and for how long, two hours at most: /trust AGENT 30m"), nil
 		}
-		span, _ := parseSpan(strings.ToLower(words[1]))
+		span, _ := ParseSpan(strings.ToLower(words[1]))
 		sure := len(words) == 3 && isOne(i18n.All("yes"), words[2])
 		g, err := r.Inbound.TrustAgent(ctx, m.From, words[0], span, sure)
 		return in.Sprintf("🤝 %s", card.InForce(g, r.shown(m.Who))), err
@@ -133,7 +133,7 @@ func (r *Reader) quiet(ctx context.Context, m Message, text string) (string, err
 	if len(words) != 2 {
 		return in.Text("Say which, and for how long, 24 hours at most: /quiet AGENT 1h, or /quiet AGENT off"), nil
 	}
-	span, timed := parseSpan(strings.ToLower(words[1]))
+	span, timed := ParseSpan(strings.ToLower(words[1]))
 	if !timed && !isOne(awayOff, words[1]) {
 		span = -1
 	}
@@ -170,10 +170,7 @@ func (r *Reader) resume(ctx context.Context, id connectors.Identity, name string
 	if permissions.CodeOf(err) == permissions.CodeNotYours {
 		return NotResumed(by, in), nil
 	}
-	if err != nil {
-		return "", err
-	}
-	return in.Text(Resumed), nil
+	return in.Text(Resumed), err
 }
 
 // Resumed says that everything goes on after a stop.
@@ -305,7 +302,7 @@ func ParseAway(text string, now time.Time, zone *time.Location) (until time.Time
 		return time.Time{}, "", nil
 	}
 	if len(words) == 1 {
-		if d, ok := parseSpan(strings.ToLower(words[0])); ok {
+		if d, ok := ParseSpan(strings.ToLower(words[0])); ok {
 			return now.Add(d), to, nil
 		}
 	}
@@ -355,13 +352,13 @@ func parseDay(word string, now time.Time) (day time.Time, ok bool) {
 	return day, err == nil
 }
 
-// parseSpan parses a duration: whole days or weeks such as 3d and 1w, or Go's form such as 2h30m.
-func parseSpan(text string) (time.Duration, bool) {
+// ParseSpan parses a duration: whole days or weeks such as 3d and 1w, or Go's form such as 2h30m.
+func ParseSpan(text string) (time.Duration, bool) {
 	day := 24 * time.Hour
 	for unit, span := range map[string]time.Duration{"d": day, "w": 7 * day} {
 		if digits, is := strings.CutSuffix(text, unit); is {
 			n, err := strconv.Atoi(digits)
-			return time.Duration(min(n, 1000)) * span, err == nil && n > 0
+			return time.Duration(min(n, 100_000)) * span, err == nil && n > 0
 		}
 	}
 	d, err := time.ParseDuration(text)
@@ -493,10 +490,7 @@ func (r *Reader) use(ctx context.Context, id connectors.Identity, name string, i
 		return r.agents(ctx, id, in)
 	}
 	agent, err := r.Inbound.Use(ctx, id, name)
-	if err != nil {
-		return "", err
-	}
-	return in.Sprintf("Your messages go to %s from now on. A reply to a message goes to the agent that wrote it.", card.Name(agent)), nil
+	return in.Sprintf("Your messages go to %s from now on. A reply to a message goes to the agent that wrote it.", card.Name(agent)), err
 }
 
 // status describes the agent in the foreground and counts what waits for the person.
