@@ -487,9 +487,6 @@ func (d Denials) without(what string) Denials {
 	return next
 }
 
-// Waits reports whether the run only waits for a person's answer.
-func (r Run) Waits() bool { return r.Request != "" }
-
 // asking is the number of the call that waits for a person; 0 for none.
 func (r Run) asking() int {
 	for _, c := range r.Calls {

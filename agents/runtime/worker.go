@@ -128,7 +128,7 @@ func runOf(s permissions.AgentSession) (run Run, err error) {
 func (sh *turn) busy(on bool) {
 	select {
 	case <-sh.agent.ready:
-		sh.agent.speaker.Working(on && !sh.run.Waits() && sh.run.State != Idle)
+		sh.agent.speaker.Working(on && sh.run.Request == "" && sh.run.State != Idle)
 	default:
 	}
 }

@@ -47,8 +47,8 @@ func shape(text string) (s sentence, ok bool) {
 	if a, ok := thumb(text); ok {
 		return sentence{act: a}, true
 	}
-	words := split(text)
-	if len(words) == 0 || !utf8.ValidString(text) || strings.ContainsFunc(text, isStrange) {
+	words, strange := split(text), func(c rune) bool { return unicode.IsControl(c) && !unicode.IsSpace(c) }
+	if len(words) == 0 || !utf8.ValidString(text) || strings.ContainsFunc(text, strange) {
 		return sentence{}, false
 	}
 	switch first := fold(plain(words[0])); {
@@ -73,8 +73,6 @@ func shape(text string) (s sentence, ok bool) {
 }
 
 const lineEnds = "\r\n\v\f\u0085\u2028\u2029"
-
-func isStrange(c rune) bool { return unicode.IsControl(c) && !unicode.IsSpace(c) }
 
 // split returns the words of a text, without those that are nothing: a full stop, a comma or an exclamation mark.
 func split(text string) []string {

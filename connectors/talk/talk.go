@@ -292,7 +292,7 @@ func rowsOf(text string) (rows []row) {
 			end()
 		case ends != "":
 			block = append(block, show(line))
-		case begins(m):
+		case len(m) > 2 && (strings.HasPrefix(m[1], "~") || !strings.Contains(m[2], "`")): // backticks on the same row make it inline code
 			ends, language = m[1], m[2]
 			if !plainLanguage.MatchString(language) {
 				if language != "" {
@@ -306,11 +306,6 @@ func rowsOf(text string) (rows []row) {
 	}
 	end()
 	return rows
-}
-
-// begins reports whether a fence begins a block. Backticks on the same row make it inline code.
-func begins(m []string) bool {
-	return len(m) > 2 && (strings.HasPrefix(m[1], "~") || !strings.Contains(m[2], "`"))
 }
 
 // inline renders a line, in which text between equal runs of backticks is code.

@@ -280,7 +280,7 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 	var edited struct {
 		Date int64 `json:"edit_date"`
 	}
-	err = c.addTo(ctx, at.chat, part, "editMessageText", inPlace(at, out), &edited)
+	err = c.add(ctx, at.chat, part, "editMessageText", inPlace(at, out), &edited)
 	if b.Joined > 0 && err == nil {
 		c.grown.Add(at, c.now())
 		c.dates.Add(name, time.Unix(edited.Date, 0))
@@ -387,7 +387,7 @@ func (c *Connector) replyOutcome(ctx context.Context, r ref, at spot, text strin
 	}
 	params := at.into(ourText(text, noKeys()).params())
 	params["reply_parameters"] = replyTo(r.message)
-	if err := c.add(ctx, at.chat, edits, "sendMessage", params); err != nil {
+	if err := c.add(ctx, at.chat, edits, "sendMessage", params, nil); err != nil {
 		return err
 	}
 	c.ends.Add(r, text)
@@ -411,20 +411,14 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 			params["reply_parameters"] = replyTo(r.message)
 		}
 	}
-	if err := c.add(ctx, at.chat, edits, "sendMessage", params); err != nil {
+	if err := c.add(ctx, at.chat, edits, "sendMessage", params, nil); err != nil {
 		return c.failed(at, n.To, err)
 	}
 	return nil
 }
 
 // add makes one call that writes into a chat, if that leaves room for more urgent ones; else the error says when to retry.
-func (c *Connector) add(ctx context.Context, chat int64, part int, method string, params map[string]any) error {
-	return c.addTo(ctx, chat, part, method, params, nil)
-}
-
-func (c *Connector) addTo(
-	ctx context.Context, chat int64, part int, method string, params map[string]any, result any,
-) error {
+func (c *Connector) add(ctx context.Context, chat int64, part int, method string, params map[string]any, result any) error {
 	if after := c.pace.room(chat, part); after > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{after})
 	}
@@ -461,14 +455,10 @@ func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 }
 
 // reply sends a text of ours, with names marked, as a reply to a message.
-func (c *Connector) reply(ctx context.Context, to ref, text string) error {
-	return c.replyWith(ctx, to, text, noKeys(), nil)
-}
-
-func (c *Connector) replyWith(ctx context.Context, to ref, text string, k keyboard, sent any) error {
+func (c *Connector) reply(ctx context.Context, to ref, text string, k keyboard, sent any) error {
 	params := ourText(text, k).params()
 	params["chat_id"], params["reply_parameters"] = to.chat, replyTo(to.message)
-	return c.addTo(ctx, to.chat, replies, "sendMessage", params, sent)
+	return c.add(ctx, to.chat, replies, "sendMessage", params, sent)
 }
 
 // lose records that a person cannot be written to, if that is what why says, and adds what they have to do.

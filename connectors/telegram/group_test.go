@@ -454,7 +454,7 @@ func TestAnswersToTapsGoFirstInAGroup(t *testing.T) {
 	if edited != 6 || shown != 1 {
 		t.Errorf("%d edits and then %d cards took turns of %d", edited, shown, groupBurst)
 	}
-	err := s.bot.failed(spot{}, connectors.Person{}, s.bot.add(t.Context(), o.ID(), edits, "sendMessage", nil))
+	err := s.bot.failed(spot{}, connectors.Person{}, s.bot.add(t.Context(), o.ID(), edits, "sendMessage", nil, nil))
 	if !errors.Is(err, errTurn) || connectors.RetryAfter(err) < time.Hour {
 		t.Errorf("an edit for which there is no room: %v", err)
 	}

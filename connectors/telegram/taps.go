@@ -120,7 +120,7 @@ func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 	for chat, p := range told {
 		d.inBackground(ctx, func(ctx context.Context) error {
 			if chat < 0 { // a reply stays in its topic
-				return d.reply(ctx, p.ref, afterGap(gone, p.language))
+				return d.reply(ctx, p.ref, afterGap(gone, p.language), noKeys(), nil)
 			}
 			return d.say(ctx, chat, replies, afterGap(gone, p.language))
 		})
@@ -601,7 +601,7 @@ func (d *handler) propose(
 		if twice { // a double tap
 			return nil
 		}
-		if err := d.reply(sending, at, text); err != nil {
+		if err := d.reply(sending, at, text, noKeys(), nil); err != nil {
 			return err
 		}
 		d.goTo(ctx, at, decision, prompt, p)
@@ -620,7 +620,7 @@ func (d *handler) ask(ctx context.Context, at ref, q question, code string, id c
 	if who, err := d.in.Person(id); err == nil && at.chat < 0 {
 		params["text"], params["entities"] = q.of(who.Name, code, pressed, in)
 	}
-	d.inBackground(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params) })
+	d.inBackground(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params, nil) })
 }
 
 // conclude edits the card that was pressed if the daemon's copy is another message: it was sent twice, as after a crash.
@@ -710,7 +710,7 @@ func (c *Connector) board(ctx context.Context, at ref, k keyboard, then func(con
 		}
 		err := c.add(ctx, at.chat, fingers, "editMessageReplyMarkup", map[string]any{
 			"chat_id": at.chat, "message_id": at.message, "reply_markup": k,
-		})
+		}, nil)
 		if err != nil && !notModified(err) {
 			return err
 		}
@@ -719,7 +719,7 @@ func (c *Connector) board(ctx context.Context, at ref, k keyboard, then func(con
 }
 
 func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
-	return c.add(ctx, at.chat, edits, "editMessageText", inPlace(at, o))
+	return c.add(ctx, at.chat, edits, "editMessageText", inPlace(at, o), nil)
 }
 
 // chatOf is the message that a button is on; the zero ref if Telegram does not say.

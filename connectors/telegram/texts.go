@@ -220,7 +220,7 @@ func (d *handler) keysOf(ctx context.Context, command string, id connectors.Iden
 }
 
 func (d *handler) tellWith(ctx context.Context, m *message, words string, k keyboard) {
-	d.inBackground(ctx, func(ctx context.Context) error { return d.replyWith(ctx, ref{m.Chat.ID, m.ID}, words, k, nil) })
+	d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, words, k, nil) })
 }
 
 // tellStop replies that everything is stopped, with buttons that end this stop. Once it is over the message says so, unless
@@ -228,7 +228,7 @@ func (d *handler) tellWith(ctx context.Context, m *message, words string, k keyb
 func (d *handler) tellStop(ctx context.Context, m *message, words string, stop connectors.Stop, in i18n.Language) {
 	d.inBackground(ctx, func(sending context.Context) error {
 		var sent message
-		if err := d.replyWith(sending, ref{m.Chat.ID, m.ID}, words, keysStopped(stop.At, in), &sent); err != nil {
+		if err := d.reply(sending, ref{m.Chat.ID, m.ID}, words, keysStopped(stop.At, in), &sent); err != nil {
 			return err
 		}
 		d.work.Go(func() {
@@ -250,7 +250,7 @@ func (d *handler) overwrite(ctx context.Context, at ref, text string) {
 func (c *Connector) say(ctx context.Context, chat int64, part int, text string) error {
 	params := ourText(text, noKeys()).params()
 	params["chat_id"] = chat
-	return c.add(ctx, chat, part, "sendMessage", params)
+	return c.add(ctx, chat, part, "sendMessage", params, nil)
 }
 
 // menu is the list of commands that Telegram completes in chats of configured people.

@@ -157,7 +157,8 @@ func IsTerminal(in *os.File) bool { return newConsole(in).kind() == aTerminal }
 func ReadLine(ctx context.Context, in *os.File, out io.Writer, question string, hidden bool) (line string, err error) {
 	c := newConsole(in)
 	if hidden && c.kind() == aTerminal {
-		show, err := c.hide() // before the question is shown
+		// The terminal still edits lines, and Ctrl-C keeps its meaning.
+		show, err := c.modes(func(now *unix.Termios) { now.Lflag &^= unix.ECHO }) // before the question is shown
 		if err != nil {
 			return "", err
 		}
@@ -205,8 +206,3 @@ func ReadLine(ctx context.Context, in *os.File, out io.Writer, question string, 
 
 // Discard discards the input so far, so that an answer is newer than its question.
 func Discard(in *os.File) { newConsole(in).flush() }
-
-// hide disables the echo; the terminal still edits lines, and Ctrl-C keeps its meaning.
-func (c console) hide() (show func(), err error) {
-	return c.modes(func(now *unix.Termios) { now.Lflag &^= unix.ECHO })
-}

@@ -180,7 +180,9 @@ func (w Workspace) OnlyReads(a Act) bool {
 }
 
 // FormatsText reports whether the operands of printf are formatted only as text: zsh evaluates those that are formatted as numbers.
-func FormatsText(operands []string) bool { return len(operands) > 0 && plainFormat(operands[0]) }
+func FormatsText(operands []string) bool {
+	return len(operands) > 0 && !strings.Contains(strings.NewReplacer("%%", "", "%s", "", "%b", "").Replace(operands[0]), "%")
+}
 
 // entryOf returns the entry of a program on the list, and its arguments.
 func entryOf(a Act) (p program, words []string, known bool) {
@@ -375,11 +377,6 @@ func (w Workspace) allowsOperands(a Act, as string, operands []string) bool {
 		})
 	}
 	return false
-}
-
-// plainFormat reports whether a format of printf has no directive but %s, %b and %%.
-func plainFormat(format string) bool {
-	return !strings.Contains(strings.NewReplacer("%%", "", "%s", "", "%b", "").Replace(format), "%")
 }
 
 // printsLines reports whether a sed script only prints lines by number, as in 5p or 5,10p.

@@ -109,9 +109,6 @@ type WebSearch struct {
 // a tool may write there unasked depends on the lists of tools.
 func (a Agent) Holds() []permissions.Tag { return reach(a.Workspace, a.Read, a.Write, a.Network) }
 
-// Holds returns the permissions that the server runs with.
-func (s MCPServer) Holds() []permissions.Tag { return reach("", s.Read, s.Write, s.Network) }
-
 func reach(workspace string, read, write []string, network bool) (tags []permissions.Tag) {
 	add := func(verb, path string) {
 		if t, err := permissions.ParseTag(verb + path); err == nil { // every path was parsed like this before

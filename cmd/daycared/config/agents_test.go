@@ -138,7 +138,8 @@ func TestWhatAgentsHold(t *testing.T) {
 		}
 	}
 	server := []permissions.Tag{tag(t, "@read:/srv/c"), tag(t, "@write:/srv/c/w"), permissions.Network}
-	if got := c.Agents[1].MCP[0].Holds(); !reflect.DeepEqual(got, server) {
+	m := c.Agents[1].MCP[0]
+	if got := reach("", m.Read, m.Write, m.Network); !reflect.DeepEqual(got, server) {
 		t.Errorf("the server holds %v", got)
 	}
 }

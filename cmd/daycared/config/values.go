@@ -60,7 +60,7 @@ var leaves = map[string]leaf{
 	"shown":             either("title", "all", leaf{is: "all or title", written: asText, parse: parseShown}),
 	"int":               {is: "a number", written: asLiteral, parse: parseCount},
 	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
-	"delay":             {is: "a duration", parse: parseDelay, format: with(formatDuration)},
+	"delay":             {is: "a duration", parse: func(s string) (any, error) { return parseWithin(s, 0, maxDelay, "not a time to wait") }, format: with(formatDuration)},
 	"days":              {is: "a number of days", parse: parseDays, format: with(formatDays)},
 	"config.When":       {is: "a share of the time or a duration", parse: parseWhen},
 	"connectors.Hours":  {is: "hours", written: asText, parse: parseHours, format: with(formatHours), mend: mendHours},
@@ -88,15 +88,17 @@ var leaves = map[string]leaf{
 	"token": {is: "the name of a token", written: asText, parse: func(s string) (any, error) {
 		return s, permissions.CheckTokenName(s)
 	}},
-	"folder":       {is: "a path", written: asText, parse: parseFolder},
-	"switch":       either("on", "off", leaf{is: "on or off"}),
-	"sandboxed":    either("allow", "ask", leaf{is: "allow or ask"}),
-	"agent":        {is: "the name of an agent", written: asText, parse: parseAgent},
-	"chat":         {is: "a connector", parse: oneOf("connector", chats)},
-	"denial":       {is: "continue or terminate", parse: oneOf("what follows a denial", denials)},
-	"provider":     {is: "a provider", parse: oneOf("provider", providers)},
-	"service":      {is: "an address", written: asText, parse: parseService},
-	"endpoint":     {is: "an address", written: asText, parse: parseEndpoint},
+	"folder":    {is: "a path", written: asText, parse: parseFolder},
+	"switch":    either("on", "off", leaf{is: "on or off"}),
+	"sandboxed": either("allow", "ask", leaf{is: "allow or ask"}),
+	"agent":     {is: "the name of an agent", written: asText, parse: parseAgent},
+	"chat":      {is: "a connector", parse: oneOf("connector", chats)},
+	"denial":    {is: "continue or terminate", parse: oneOf("what follows a denial", denials)},
+	"provider":  {is: "a provider", parse: oneOf("provider", providers)},
+	"service":   {is: "an address", written: asText, parse: parseService},
+	"endpoint": {is: "an address", written: asText, parse: func(s string) (any, error) { // whether it may be http depends on what is sent
+		return address(s, "http://127.0.0.1:11434/v1")
+	}},
 	"words":        {is: "text", written: asText, parse: parseWords},
 	"variable":     {is: "the name of a variable", written: asText, parse: parseVariable},
 	"config.Price": {is: "a price", written: asLiteral, parse: parsePrice},
@@ -460,9 +462,6 @@ func CheckDatabase(address string) error {
 	return err
 }
 
-// parseEndpoint parses a model's address. Whether it may be http depends on what is sent there.
-func parseEndpoint(s string) (any, error) { return address(s, "http://127.0.0.1:11434/v1") }
-
 func parseService(s string) (any, error) {
 	if s == "" {
 		return s, nil
@@ -624,8 +623,6 @@ const maxDelay = 5 * time.Minute
 func parseDuration(s string) (any, error) {
 	return parseWithin(s, minDuration, maxDuration, "too short")
 }
-
-func parseDelay(s string) (any, error) { return parseWithin(s, 0, maxDelay, "not a time to wait") }
 
 func parseWithin(s string, least, most time.Duration, short string) (any, error) {
 	d, err := time.ParseDuration(s)

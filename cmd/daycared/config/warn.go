@@ -76,9 +76,6 @@ func warn(r *report, c *Config) Problems {
 	return w.warnings
 }
 
-// counted reports whether requests of that kind may need several people. For pauses, only confirmations do.
-func counted(k permissions.Kind) bool { return k != permissions.KindClarification }
-
 // warner collects warnings with their positions.
 type warner struct {
 	*report
@@ -136,6 +133,7 @@ func list(last string, words []string) string {
 
 // route warns of a route's settings without effect.
 func (w *warner) route(t Route, path string, c *Config) {
+	counted := func(k permissions.Kind) bool { return k != permissions.KindClarification } // of pauses, only confirmations
 	if t.Quorum > 1 && len(t.Kinds) > 0 && !slices.ContainsFunc(t.Kinds, counted) {
 		w.add(path+".quorum", "a quorum of %d means nothing for questions: their first answer counts", t.Quorum)
 	}
