@@ -55,12 +55,14 @@ func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
 
 // leaves are the kinds of plain values, by the `is` tag or the type of the field.
 var leaves = map[string]leaf{
-	"bool":              either("true", "false", leaf{is: "true or false", written: asLiteral}),
-	"refusal":           either("false", "true", leaf{is: "true or false", written: asLiteral}),
-	"shown":             either("title", "all", leaf{is: "all or title", written: asText, parse: parseShown}),
-	"int":               {is: "a number", written: asLiteral, parse: parseCount},
-	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
-	"delay":             {is: "a duration", parse: func(s string) (any, error) { return parseWithin(s, 0, maxDelay, "not a time to wait") }, format: with(formatDuration)},
+	"bool":          either("true", "false", leaf{is: "true or false", written: asLiteral}),
+	"refusal":       either("false", "true", leaf{is: "true or false", written: asLiteral}),
+	"shown":         either("title", "all", leaf{is: "all or title", written: asText, parse: parseShown}),
+	"int":           {is: "a number", written: asLiteral, parse: parseCount},
+	"time.Duration": {is: "a duration", parse: parseDuration, format: with(formatDuration)},
+	"delay": {is: "a duration", format: with(formatDuration), parse: func(s string) (any, error) {
+		return parseWithin(s, 0, maxDelay, "not a time to wait")
+	}},
 	"days":              {is: "a number of days", parse: parseDays, format: with(formatDays)},
 	"config.When":       {is: "a share of the time or a duration", parse: parseWhen},
 	"connectors.Hours":  {is: "hours", written: asText, parse: parseHours, format: with(formatHours), mend: mendHours},
