@@ -107,9 +107,9 @@ type Options struct {
 	Now          func() time.Time
 	Elapsed      func() time.Duration // see [timing.Clock]; nil: the machine's own
 	PruneEvery   time.Duration        // the interval of deleting expired rows, and the delay of the first run; 0: an hour
-	// Hold returns when this daemon is the one of several on the same store that sends, runs agents and prunes, or with the error of
-	// its context; nil: there are no others. They all ask and decide.
-	Hold func(context.Context) error
+	// Hold returns true when this daemon is the one of several on the same store that sends, runs agents and prunes, and false when its
+	// context ends before that; nil: there are no others. They all ask and decide.
+	Hold func(context.Context) bool
 	Log  *slog.Logger
 }
 

@@ -15,13 +15,13 @@ type others struct {
 	locks  *locks
 	tokens *tokens
 	forget func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
-	hold   func(context.Context) error          // see Options.Hold
+	hold   func(context.Context) bool           // see Options.Hold
 }
 
 // alone runs do once this daemon is the one that does so, until ctx ends.
 func (o *others) alone(ctx context.Context, do func(context.Context) error) error {
-	if o.hold != nil && o.hold(ctx) != nil {
-		return nil // ctx has ended
+	if o.hold != nil && !o.hold(ctx) {
+		return nil
 	}
 	return do(ctx)
 }

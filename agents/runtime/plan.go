@@ -141,7 +141,8 @@ func (sh *turn) asked(p models.Prompt) agents.Artifact {
 		last--
 	}
 	return agents.ArtifactOf(agents.ArtifactPrompt, map[string]any{
-		"session_id": sh.session.ID, "model": sh.agent.Model.Name(), "system": p.System, "tools": wire.Each(p.Tools, func(t models.Tool) string { return t.Name }),
+		"session_id": sh.session.ID, "model": sh.agent.Model.Name(), "system": p.System,
+		"tools":    wire.Each(p.Tools, func(t models.Tool) string { return t.Name }),
 		"messages": len(p.Messages), "new": p.Messages[last:], "timestamp": sh.runtime.stamp(),
 	})
 }

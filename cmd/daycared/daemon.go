@@ -302,12 +302,7 @@ func (d *daemon) run(ctx context.Context) error {
 		}
 		return nil
 	})
-	group.Go(func() error {
-		if d.rows.Hold(ctx, "chats") == nil {
-			close(d.held)
-		}
-		return nil
-	})
+	group.Go(func() error { return d.takeChats(ctx) })
 	group.Go(func() error { return d.rows.Follow(ctx, d.engine.Heard) })
 	group.Go(func() error { return d.alone(ctx, d.own.Run) })
 	group.Go(func() error { return d.heads.run(ctx) })
@@ -439,20 +434,28 @@ func (d *daemon) migrating(what string, done, all int64) {
 // replaced ends the daemon with an error, after which a supervisor starts it again.
 func (d *daemon) replaced(err error) { d.lost <- err }
 
-// hold returns when this daemon is the one of those on the same database that has the chats and runs the agents.
-func (d *daemon) hold(ctx context.Context) error {
+// takeChats takes the lease of the chats and of the agents, which one of the daemons on the same database has.
+func (d *daemon) takeChats(ctx context.Context) error {
+	if d.rows.Hold(ctx, "chats") == nil {
+		close(d.held)
+	}
+	return nil
+}
+
+// hold returns true when this daemon has the lease, and false when ctx ends before that.
+func (d *daemon) hold(ctx context.Context) bool {
 	select {
 	case <-d.held:
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 
 // alone runs a part once no other daemon on the same database does.
 func (d *daemon) alone(ctx context.Context, run func(context.Context) error) error {
-	if d.hold(ctx) != nil {
-		return nil // ctx has ended
+	if !d.hold(ctx) {
+		return nil
 	}
 	return run(ctx)
 }

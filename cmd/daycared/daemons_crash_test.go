@@ -14,8 +14,8 @@ import (
 // usualDaemonDeaths is how often one of three daemons is killed.
 const usualDaemonDeaths = 20
 
-// TestThreeDaemonsCrashLoop: three daemons on one PostgreSQL are asked and answered at any of them, while one after the other is killed, at a
-// failpoint or from outside. No acknowledged decision is lost, nothing is decided twice, and the audit is one chain that verifies.
+// TestThreeDaemonsCrashLoop: three daemons on one PostgreSQL are asked and answered at any of them, while one after the other is killed, at
+// a failpoint or from outside. No acknowledged decision is lost, nothing is decided twice, and the audit is one chain that verifies.
 func TestThreeDaemonsCrashLoop(t *testing.T) {
 	t.Run("D10/kills of daemons on one database", func(t *testing.T) {
 		crashes := kills(t, usualDaemonDeaths)

@@ -29,7 +29,8 @@ const (
 // blank are code points in allowed categories that show nothing or next to nothing: marks that Telegram removes, Hangul fillers, the empty
 // Braille pattern, the Tifinagh consonant joiner, the ideographic half fill space, object replacement, the Brahmi number joiner, blank
 // hieroglyphs, the Khitan filler, the Duployan selector and mark without a visible form, and the null notehead.
-var blank = rangetable.New(0x030A, 0x0333, 0x033F, 0x115F, 0x1160, 0x2800, 0x2D7F, 0x303F, 0x3164, 0xFFA0, 0xFFFC, 0x1107F, 0x13441, 0x13442,
+var blank = rangetable.New(0x030A, 0x0333, 0x033F, 0x115F, 0x1160, 0x2800, 0x2D7F, 0x303F, 0x3164, 0xFFA0, 0xFFFC, 0x1107F,
+	0x13441, 0x13442,
 	0x16FE4, 0x1BC9D, 0x1BC9E, 0x1D159)
 
 // Visible renders text so that everything in it can be seen. Letters, numbers, punctuation, symbols and single spaces stay;

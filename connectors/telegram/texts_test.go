@@ -279,7 +279,7 @@ func TestWhatIsNotReadIsSaid(t *testing.T) {
 	told("files")
 	s.server.Advance(61 * time.Second)
 	fay.Edits(fay.Writes("/whoami"), "yes "+code)
-	told("edited messages")
+	s.told("fay", "I can't read edited messages, so the edit changed nothing of what was decided.")
 	s.waits(call)
 }
 

@@ -86,8 +86,9 @@ type Config struct {
 	EventHandler agents.EventHandler
 	Clock        timing.Clock
 	Log          *slog.Logger
-	// Hold returns when this daemon is the one of several that runs the agents; nil: there are no others.
-	Hold func(context.Context) error
+	// Hold returns true when this daemon is the one of several that runs the agents, and false when its context ends before that; nil:
+	// there are no others.
+	Hold func(context.Context) bool
 }
 
 // Hosts are the hosts of all our own agents. It is safe for concurrent use.
@@ -98,7 +99,7 @@ type Hosts struct {
 	log        *slog.Logger
 	hosts      []*host
 	eventRelay *eventRelay // nil: nobody handles events
-	hold       func(context.Context) error
+	hold       func(context.Context) bool
 }
 
 // New makes a host for each agent, in order. It starts nothing: call [Hosts.Recover], then [Hosts.Run].
@@ -135,8 +136,8 @@ func (a *Hosts) LookAgain() {
 
 // Run runs the agents, delivers messages both ways and passes events on, until ctx ends, once no other daemon does.
 func (a *Hosts) Run(ctx context.Context) error {
-	if a.hold != nil && a.hold(ctx) != nil {
-		return nil // ctx has ended
+	if a.hold != nil && !a.hold(ctx) {
+		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if a.eventRelay != nil {

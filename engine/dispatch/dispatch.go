@@ -109,8 +109,9 @@ type Config struct {
 	Log       *slog.Logger
 	// History lists what is settled, for digests.
 	History func(context.Context, permissions.Past) ([]permissions.Request, error)
-	// Hold returns when this daemon is the one of several that sends; nil: there are no others.
-	Hold func(context.Context) error
+	// Hold returns true when this daemon is the one of several that sends, and false when its context ends before that; nil: there are
+	// no others.
+	Hold func(context.Context) bool
 }
 
 // Dispatch sends prompts and notices to people. It is safe for concurrent use.
@@ -133,9 +134,9 @@ type Dispatch struct {
 	approved    approvals
 	quieted     sync.Map // by quietKey: the notice of the digest
 	history     func(context.Context, permissions.Past) ([]permissions.Request, error)
-	hold        func(context.Context) error // nil: there are no other daemons
-	sends       atomic.Bool                 // this daemon is the one that sends
-	missed      timing.Signal               // other daemons changed copies or notices
+	hold        func(context.Context) bool // nil: there are no other daemons
+	sends       atomic.Bool                // this daemon is the one that sends
+	missed      timing.Signal              // other daemons changed copies or notices
 }
 
 // New makes a service without channels. It starts nothing: call [Dispatch.Connect], [Dispatch.ReadGroups], then
@@ -184,8 +185,8 @@ func (d *Dispatch) catchUpMissed(ctx context.Context) error {
 // Run keeps prompts up to date and sends notices until ctx ends, once no other daemon does.
 func (d *Dispatch) Run(ctx context.Context) error {
 	if d.hold != nil {
-		if d.hold(ctx) != nil {
-			return nil // ctx has ended
+		if !d.hold(ctx) {
+			return nil
 		}
 		d.sends.Store(true)
 		d.changed.Notify() // what this daemon did not follow until now

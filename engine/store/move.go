@@ -363,7 +363,7 @@ func (m mover) compare(ctx context.Context, t movedTable) error {
 		err := eachRow(ctx, m.from, func(scan func(...any) error) error {
 			return take(func(into ...any) error {
 				err := scan(into...)
-				if number, is := (*into[0].(*any)).(int64); is { //nolint:errcheck,forcetypeassert // scan's
+				if number, is := (*into[0].(*any)).(int64); is { //nolint:forcetypeassert // scan's
 					last = number
 				}
 				return err

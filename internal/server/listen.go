@@ -63,7 +63,9 @@ func listen(path, group string) (net.Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if unix, is := l.(*net.UnixListener); is {
+		unix.SetUnlinkOnClose(false)
+	}
 	remove := sync.OnceFunc(func() {
 		if now, err := os.Lstat(path); err == nil && os.SameFile(now, made) { // while it is open, no other file has its inode
 			_ = os.Remove(path) // a dead socket is replaced

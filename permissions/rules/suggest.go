@@ -178,7 +178,9 @@ func (a act) suggested(g *group, past []*seen, rest []act) *suggested {
 	if why != "" {
 		return nil
 	}
-	next := &suggested{Suggestion: Suggestion{Allow: text, Agent: g.agent, In: g.folder, Says: says, Not: []string{}, Patterns: Patterns(text)}}
+	next := &suggested{Suggestion: Suggestion{
+		Allow: text, Agent: g.agent, In: g.folder, Says: says, Not: []string{}, Patterns: Patterns(text),
+	}}
 	var err error
 	if next.set, err = one(next.Rule()); err != nil {
 		return nil
