@@ -23,6 +23,8 @@ const (
 
 	renewDaemon = `UPDATE daemons SET until = clock_timestamp() + $2 * INTERVAL '1 ms' WHERE id = $1 RETURNING clock_timestamp()`
 
+	leaveDaemons = `WITH own AS (DELETE FROM leases WHERE holder = $1) DELETE FROM daemons WHERE id = $1`
+
 	removeSilent = `DELETE FROM daemons WHERE until <= clock_timestamp() AND id <> $1`
 
 	countOthers = `SELECT COUNT(*) FROM daemons WHERE id <> $1 AND until > clock_timestamp()`
@@ -79,11 +81,16 @@ func (s *Store) keepRunning(ctx context.Context) {
 func (s *Store) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), idleWait)
 	defer cancel()
-	_, err := s.writer.ExecContext(ctx, `WITH own AS (DELETE FROM leases WHERE holder = $1) DELETE FROM daemons WHERE id = $1`, s.server.id)
-	if err == nil {
-		_, err = s.writer.ExecContext(ctx, notifyOthers, s.server.id)
+	for _, text := range []string{leaveDaemons, notifyOthers} {
+		_, err := s.writer.ExecContext(ctx, text, s.server.id)
+		if isGone(err) { // once more, on another connection
+			_, err = s.writer.ExecContext(ctx, text, s.server.id)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // Now is the time by the clock of the database, so that daemons on machines whose clocks differ agree; with a file, that of [Options].
@@ -99,7 +106,9 @@ func (s *Store) Now() time.Time {
 const holdAgain = 500 * time.Millisecond
 
 const (
-	isFree = `SELECT NOT EXISTS (SELECT 1 FROM leases JOIN daemons ON id = holder WHERE name = $1 AND id <> $2 AND until > clock_timestamp())`
+	// readHolder is how the holder of a lease stands: another daemon has it, was silent for too long, or there is none.
+	readHolder = `SELECT COALESCE((SELECT CASE WHEN until > clock_timestamp() THEN 'runs' ELSE 'silent' END ` +
+		`FROM leases JOIN daemons ON id = holder WHERE name = $1 AND id <> $2), 'none')`
 
 	endLeases = `DELETE FROM leases WHERE holder NOT IN (SELECT id FROM daemons)`
 
@@ -113,24 +122,41 @@ func (s *Store) Hold(ctx context.Context, name string) error {
 	if s.server == nil {
 		return nil
 	}
+	c := contact{since: time.Now()}
 	for waited := false; ; waited = true {
-		free := false
-		err := s.readers.QueryRowContext(ctx, isFree, name, s.server.id).Scan(&free)
-		if err == nil && free {
-			taken, err := writing(ctx, s, func(ctx context.Context, t *tx) (bool, error) {
-				t.exec(ctx, removeSilent, s.server.id)
-				t.exec(ctx, endLeases)
-				return t.exec(ctx, takeLease, name, s.server.id) > 0, nil
-			})
-			if err == nil && taken {
-				s.log.Info("lease taken", "lease", name, "waited", waited)
-				return nil
-			}
+		if s.take(ctx, name, &c) {
+			s.log.Info("lease taken", "lease", name, "waited", waited)
+			return nil
 		}
 		if err := pause(ctx, holdAgain); err != nil {
 			return err
 		}
 	}
+}
+
+// contact is since when a daemon has reached the database whenever it tried. Only after a while others count as silent: the database may
+// have been away from all of them.
+type contact struct{ since time.Time }
+
+// take reports whether this daemon has a lease now, which it takes if no other one has it or that one was silent for too long.
+func (s *Store) take(ctx context.Context, name string, c *contact) bool {
+	holder := ""
+	err := s.readers.QueryRowContext(ctx, readHolder, name, s.server.id).Scan(&holder)
+	switch {
+	case err != nil:
+		c.since = time.Now()
+		return false
+	case holder == "runs", holder == "silent" && time.Since(c.since) < heldFor:
+		return false
+	}
+	taken, err := writing(ctx, s, func(ctx context.Context, t *tx) (bool, error) {
+		if holder == "silent" {
+			t.exec(ctx, removeSilent, s.server.id)
+		}
+		t.exec(ctx, endLeases)
+		return t.exec(ctx, takeLease, name, s.server.id) > 0, nil
+	})
+	return err == nil && taken
 }
 
 // channelName is that of the notifications between daemons. Their content is the id of the daemon that wrote.

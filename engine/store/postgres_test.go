@@ -235,8 +235,8 @@ func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
 	r := insert(t, halted)
 	query(t, url, `UPDATE daemons SET until = clock_timestamp()`) // as if it had not run for so long
 	other := openOn(t.Context(), t, path, url)
-	if err := other.Hold(t.Context(), "chats"); err != nil {
-		t.Fatal(err)
+	if !other.take(t.Context(), "chats", &contact{}) {
+		t.Fatal("the other one cannot take its place")
 	}
 	if _, err := other.Apply(t.Context(), r.ID, permissions.Withdraw{By: "fay", Via: "cli", At: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -334,6 +334,45 @@ func TestPostgreSQLIsStartedAgain(t *testing.T) {
 		t.Errorf("%s requests", got)
 	}
 	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestADatabaseThatWasAwayMakesNobodySilent: who comes back first does not take the place of the others.
+func TestADatabaseThatWasAwayMakesNobodySilent(t *testing.T) {
+	c, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	url, path := c.URL("postgres"), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	if err := first.Hold(t.Context(), "chats"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	long := contact{time.Now().Add(-time.Hour)}
+	if second.take(t.Context(), "chats", &long) {
+		t.Error("it was taken while the database was away")
+	}
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	query(t, url, `UPDATE daemons SET until = clock_timestamp() - INTERVAL '1 minute'`)
+	if second.take(t.Context(), "chats", &long) {
+		t.Error("it was taken as soon as the database was back")
+	}
+	insert(t, first)
+	if second.take(t.Context(), "chats", &contact{}) {
+		t.Error("it was taken from a daemon that runs")
+	}
+	if err := errors.Join(first.Close(), second.Close()); err != nil {
 		t.Error(err)
 	}
 }
