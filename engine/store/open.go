@@ -295,29 +295,7 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 		return unreadable("what the store says of itself", err)
 	}
 	if fresh {
-		rows := false
-		if err := conn.QueryRowContext(ctx, anyRows).Scan(&rows); err != nil {
-			return err
-		}
-		if rows {
-			return damaged("what the store says of itself", errors.New("its row is missing"))
-		}
-		now := s.now()
-		own.code = make([]byte, len(s.coder.Key))
-		_, _ = rand.Read(own.code) // never fails
-		own.chain = string(permissions.NewID(now))
-		if err := s.findKey(ctx, conn, o, own, fresh); err != nil {
-			return err
-		}
-		err := s.transact(ctx, conn, func(int64) error {
-			if _, err := conn.ExecContext(ctx, insertMeta, own.chain, own.code, now.UnixMicro(), sealVersion); err != nil {
-				return err
-			}
-			if _, err := conn.ExecContext(ctx, insertChain, own.chain); err != nil {
-				return err
-			}
-			return sealIdentity(ctx, conn, s.seals)
-		})
+		own, fresh, err = s.newIdentity(ctx, conn, o)
 		if err != nil {
 			return err
 		}
@@ -330,6 +308,40 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 		return nil
 	}
 	return s.findKey(ctx, conn, o, own, false)
+}
+
+// newIdentity gives a new store its name and key. Where another daemon has done so meanwhile, fresh is false, and it returns those.
+func (s *Store) newIdentity(ctx context.Context, conn *sql.Conn, o Options) (own identity, fresh bool, err error) {
+	rows := false
+	if err := conn.QueryRowContext(ctx, anyRows).Scan(&rows); err != nil {
+		return own, false, err
+	}
+	if rows {
+		if own, err = readIdentity(ctx, conn); errors.Is(err, sql.ErrNoRows) {
+			err = damaged("what the store says of itself", errors.New("its row is missing"))
+		}
+		return own, false, err
+	}
+	now := s.now()
+	made := identity{chain: string(permissions.NewID(now)), code: make([]byte, len(s.coder.Key))}
+	_, _ = rand.Read(made.code) // never fails
+	if err := s.findKey(ctx, conn, o, made, true); err != nil {
+		return own, false, err
+	}
+	err = s.transact(ctx, conn, func(int64) error {
+		if own, err = readIdentity(ctx, conn); !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		own, fresh = made, true
+		if _, err := conn.ExecContext(ctx, insertMeta, own.chain, own.code, now.UnixMicro(), sealVersion); err != nil {
+			return err
+		}
+		if _, err := conn.ExecContext(ctx, insertChain, own.chain); err != nil {
+			return err
+		}
+		return sealIdentity(ctx, conn, s.seals)
+	})
+	return own, fresh, err
 }
 
 // replacedAt matches the rest of the name of a replaced store: the time, and a number if others have the same.

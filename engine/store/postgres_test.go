@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,6 +155,64 @@ func TestSeveralDaemonsWriteAtOnce(t *testing.T) {
 	}
 	if got := query(t, url, `SELECT COUNT(DISTINCT chain) || ' ' || COUNT(DISTINCT number) FROM audit, requests`); got != "1 120" {
 		t.Errorf("chains and numbers: %s", got)
+	}
+}
+
+// unidentified is a store of a daemon that has joined the others and knows nothing of the database yet.
+func unidentified(t *testing.T, url, key string) *Store {
+	t.Helper()
+	at, config, err := newServer(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := unopened(Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), KeyFile: key}, filepath.Join(t.TempDir(), serverName))
+	s.connectServer(Options{}, at, config)
+	if err := errors.Join(s.migrateServer(t.Context()), s.join(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestDaemonsThatStartAtOnce on an empty database make one store of it.
+func TestDaemonsThatStartAtOnce(t *testing.T) {
+	url, key := emptyDatabase(t), filepath.Join(t.TempDir(), "audit.key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("0123456789abcdef", 4)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	one, other := unidentified(t, url, key), unidentified(t, url, key) // both have found nothing
+	for i, s := range []*Store{one, other} {
+		err := s.turn(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
+			own, fresh, err := s.newIdentity(ctx, conn, Options{KeyFile: key, Path: s.path})
+			if own.chain == "" || fresh != (i == 0) {
+				t.Errorf("%d: chain %q, fresh %t", i, own.chain, fresh)
+			}
+			return err
+		})
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	var work errgroup.Group
+	all := make([]*Store, 4)
+	for i := range all {
+		o := options(filepath.Join(t.TempDir(), "daycared.db"))
+		o.Server, o.KeyFile = url, key
+		work.Go(func() (err error) {
+			all[i], err = Open(t.Context(), o)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, s := range all {
+		if s != nil {
+			insert(t, s)
+			defer func() { _ = s.Close() }()
+		}
+	}
+	if got := query(t, url, `SELECT (SELECT COUNT(*) FROM meta) || ' ' || (SELECT COUNT(*) FROM requests)`); got != "1 4" {
+		t.Errorf("stores and requests: %s", got)
 	}
 }
 
