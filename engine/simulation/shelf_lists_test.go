@@ -102,17 +102,23 @@ func (s *shelf) ByNumber(_ context.Context, number int64) (r permissions.Request
 
 // Pending lists what is pending.
 func (s *shelf) Pending(_ context.Context, asked string, after permissions.ID, limit int) (found []permissions.Request, err error) {
+	fromEnd := 0
+	if n, is := strconv.Atoi(string(after)); is == nil && n < 0 { // "-N": the last N
+		fromEnd, after = -n, ""
+	}
 	err = s.read(func() error {
 		number, err := s.position(after)
 		for _, r := range s.requests {
-			if r.State == permissions.Pending && r.Number > number && len(found) < limit && err == nil &&
-				(asked == "" || slices.Contains(r.Asked, asked)) {
+			if r.State == permissions.Pending && r.Number > number && err == nil && (asked == "" || slices.Contains(r.Asked, asked)) {
 				found = append(found, r.Request)
 			}
 		}
 		return err
 	})
-	return found, err
+	if fromEnd > 0 {
+		found = found[max(0, len(found)-fromEnd):]
+	}
+	return found[:min(len(found), limit)], err
 }
 
 // CountPending is how many requests are pending.
@@ -207,6 +213,9 @@ func (s *shelf) GrantsInForce(
 		r, err := s.find(g.Request)
 		return g.ID > after && (asked == "" || (err == nil && slices.Contains(r.Asked, asked)))
 	}, func(a, b permissions.Grant) int { return cmp.Compare(a.ID, b.ID) })
+	if n, is := strconv.Atoi(string(after)); is == nil && n < 0 { // "-N": the last N
+		found = found[max(0, len(found)+n):]
+	}
 	return found[:min(len(found), limit)], err
 }
 
