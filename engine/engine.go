@@ -45,6 +45,7 @@ type services struct {
 	clock    timing.Clock
 	log      *slog.Logger
 	offers   trustOffers
+	hold     func(context.Context) bool // see Options.Hold
 }
 
 // Engine opens requests and settles answers. It is safe for concurrent use.
@@ -124,6 +125,7 @@ func New(o Options) *Engine {
 			store: o.Store, clock: clock, log: o.Log,
 			registry: registry.New(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 			offers:   trustOffers{at: map[trustOffer]time.Time{}},
+			hold:     o.Hold,
 		},
 		pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		prompts: map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},
@@ -142,14 +144,14 @@ func New(o Options) *Engine {
 		services: e.services, forget: e.forgetDecisions, steering: e.stops.steering, bearers: map[permissions.Digest]map[*bearer]bool{},
 	}
 	e.waits = &waits{
-		services: e.services, shared: o.Hold != nil, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal(),
+		services: e.services, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal(),
 	}
 	e.locks = &locks{services: e.services, stops: e.stops, forget: e.forgetDecisions}
 	e.journal = &journal{services: e.services}
 	e.suggestions = &suggestions{e.services}
 	e.trusts = &trusts{e.services}
 	e.others = &others{
-		services: e.services, stops: e.stops, locks: e.locks, tokens: e.tokens, forget: e.forgetDecisions, hold: o.Hold,
+		services: e.services, stops: e.stops, locks: e.locks, tokens: e.tokens, forget: e.forgetDecisions,
 	}
 	e.Directory = directory.New(directory.Config{
 		Store: o.Store, Settings: o.Settings, Clock: clock, Log: o.Log,
@@ -157,7 +159,7 @@ func New(o Options) *Engine {
 		Recovered: func(ctx context.Context, via, person, group string) error {
 			return e.ChatRecovered(ctx, via, person, group)
 		},
-		Noticed: e.registry.NotifyNotices,
+		Noticed: e.registry.NotifyNotices, Hears: func() bool { return e.Sends() },
 	})
 	e.Dispatch = dispatch.New(dispatch.Config{
 		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History, Hold: o.Hold,

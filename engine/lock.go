@@ -78,7 +78,7 @@ func (k *locks) Lock(
 	defer end()
 	if err := k.saveLocks(noting); err != nil {
 		k.log.Error("save lock: retrying", "person", name, "err", err)
-		return done, permissions.LockUnsaved(name, err.Error())
+		return done, permissions.LockUnsaved(name, err.Error(), k.hold != nil)
 	}
 	done.Unsaved = nil
 	if since.IsZero() {

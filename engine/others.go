@@ -15,7 +15,6 @@ type others struct {
 	locks  *locks
 	tokens *tokens
 	forget func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
-	hold   func(context.Context) bool           // see Options.Hold
 }
 
 // alone runs do once this daemon is the one that does so, until ctx ends.

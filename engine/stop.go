@@ -79,7 +79,7 @@ func (s *stops) stopAll(ctx context.Context, who, via string) (cancelled int, er
 		return err
 	}
 	s.unsaved.Notify()
-	return cancelled, permissions.StopUnsaved(err.Error())
+	return cancelled, permissions.StopUnsaved(err.Error(), s.hold != nil)
 }
 
 // Resume ends a stop. It is for the operator and for the person who stopped, but not from an account that agents ask from.

@@ -19,7 +19,6 @@ import (
 type waits struct {
 	*services
 
-	shared          bool // there may be other daemons, for which somebody may wait
 	mu              sync.Mutex
 	cancelAt        map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see WithdrawLater
 	cancelScheduled timing.Signal                // cancelAt has a new entry
@@ -114,7 +113,7 @@ func (g *waits) KeepProcess(ctx context.Context, caller permissions.Caller, w pe
 
 // Processes returns the processes that waited when the daemon stopped, with their callers; none where they may be of another machine.
 func (g *waits) Processes(ctx context.Context) (all []permissions.Wait, callers []permissions.Caller, err error) {
-	if g.shared {
+	if g.hold != nil {
 		return nil, nil, nil
 	}
 	kept, err := g.store.Waits(ctx)
@@ -194,7 +193,7 @@ func (g *waits) withdrawCancelled(ctx context.Context, id permissions.ID) (err e
 	work, done := context.WithTimeout(ctx, shared.StoreTime)
 	defer done()
 	elsewhere := false
-	if g.shared {
+	if g.hold != nil {
 		r, unread := g.store.Read(work, id)
 		elsewhere = unread == nil && r.LeftAt.IsZero()
 	}

@@ -123,8 +123,13 @@ func LockIncomplete(name string, approvals, grants int, why string) *Refusal {
 		name, approvals, grants, why)
 }
 
-// LockUnsaved says that somebody is locked, that this could not be stored, and why.
-func LockUnsaved(person, why string) *Refusal {
+// LockUnsaved says that somebody is locked, that this could not be stored, and why. With others, there may be other daemons on the same
+// store, which do not know of it yet.
+func LockUnsaved(person, why string, others bool) *Refusal {
+	if others {
+		return tell(CodeBroken, ExitOther, "%s is locked at this daemon now, but that is not saved: %s; until it is, other daemons on the same "+
+			"database do not know of it: lock at one of them. A restart before it is saved forgets it. Nothing was taken back.", person, why)
+	}
 	return tell(CodeBroken, ExitOther, "%s is locked now, but that is not saved: %s; a restart before it is saved forgets it. "+
 		"Nothing was taken back.", person, why)
 }

@@ -218,10 +218,22 @@ func Stopped(by string) *Refusal {
 	return refuse(CodeStopped, ExitOther, "Stopped by %s; nothing is asked until resume.", by)
 }
 
-// StopUnsaved says that everything is stopped, but that this could not be stored, and why.
-func StopUnsaved(why string) *Refusal {
+// StopUnsaved says that everything is stopped, but that this could not be stored, and why. With others, there may be other daemons on the
+// same store, which do not know of it yet.
+func StopUnsaved(why string, others bool) *Refusal {
+	if others {
+		return tell(CodeBroken, ExitOther, "This daemon is stopped now: here nothing is asked, allowed or used until resume. But that is not "+
+			"saved yet: %s; it is saved as soon as that is possible. Until then other daemons on the same database go on: stop them at one "+
+			"of them. A restart before it is saved forgets it.", why)
+	}
 	return tell(CodeBroken, ExitOther, "Everything is stopped now: nothing is asked, allowed or used until resume. But that is not "+
 		"saved yet: %s; it is saved as soon as that is possible, and what waits is cancelled then. A restart before it is saved forgets it.", why)
+}
+
+// PairElsewhere refuses to pair an account where its chat cannot be heard.
+func PairElsewhere() *Refusal {
+	return tell(CodeBroken, ExitOther, "Another daemon on the same database has the chats: pair accounts there; "+
+		"daycared status says where it runs. Nothing was changed.")
 }
 
 // StopLeft says that everything is stopped, and what could not be cancelled.

@@ -88,6 +88,8 @@ type Config struct {
 	Recovered func(ctx context.Context, via, person, group string) error
 	// Noticed is called when notices were stored.
 	Noticed func()
+	// Hears reports whether this daemon hears what is written in chats; nil: it does.
+	Hears func() bool
 }
 
 // Directory knows people and their accounts. It is safe for concurrent use.
@@ -99,6 +101,7 @@ type Directory struct {
 	realign   func(moved bool)
 	recovered func(ctx context.Context, via, person, group string) error
 	noticed   func()
+	hears     func() bool
 
 	channels map[string]connectors.Connector
 	settings atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
@@ -122,7 +125,7 @@ type Directory struct {
 func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
-		noticed:  c.Noticed,
+		noticed: c.Noticed, hears: c.Hears,
 		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
 		ended: map[string]int{}, reads: map[string]string{}, given: &given{set: map[string]compiled{}},
 	}

@@ -31,6 +31,9 @@ func (d *Directory) Invite(
 	if err != nil {
 		return connectors.Invitation{}, err
 	}
+	if d.hears != nil && !d.hears() {
+		return connectors.Invitation{}, permissions.PairElsewhere()
+	}
 	if at := person.Addresses[via]; at != "" && !d.isSuspended(via, at) {
 		return connectors.Invitation{}, inFile(name, via)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -229,17 +230,38 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 		if err != nil {
 			return err
 		}
+		if err := s.followsOn(list); err != nil {
+			return err
+		}
 		if err := told(ctx, at.told.ofOthers(list)); err != nil {
 			return err
 		}
-		if len(list) > 0 {
-			at.told.pass(list[len(list)-1].Seq)
-		}
+		s.pass(list)
 		if len(list) < followPage {
 			at.known.Store(version)
 			at.looked.Store(&began)
 			return nil
 		}
+	}
+}
+
+// followsOn returns nil if the first entry of a list follows the one that was read last, where that is the one before.
+func (s *Store) followsOn(list []permissions.Entry) error {
+	if last := s.server.told.newest(head{}); len(list) > 0 && last.seq > 0 && list[0].Seq == last.seq+1 && list[0].Prev != last.hash {
+		return s.isTampered(list[0].Seq)
+	}
+	return nil
+}
+
+// pass notes that this process knows the entries of a list. The mark covers what others took back, too.
+func (s *Store) pass(list []permissions.Entry) {
+	if len(list) == 0 {
+		return
+	}
+	last := head{list[len(list)-1].Seq, list[len(list)-1].Hash}
+	s.server.told.pass(last)
+	if slices.ContainsFunc(list, func(e permissions.Entry) bool { return slices.Contains(takesBack, e.Type) }) {
+		s.noteMark(last)
 	}
 }
 

@@ -26,8 +26,12 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 	if err := s.readLedger(ctx, t); err != nil {
 		return err
 	}
-	if s.started && t.head != s.ledger.head && t.head != s.tried {
-		if err := s.continues(ctx, t); err != nil {
+	known := s.ledger.head
+	if s.server != nil {
+		known = s.server.told.newest(known)
+	}
+	if s.started && t.head != known && (t.head != s.tried || known != s.ledger.head) {
+		if err := s.continues(ctx, t, known); err != nil {
 			return err
 		}
 	}
@@ -38,15 +42,16 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 	return nil
 }
 
-// continues returns nil if the audit goes on from what this process knows of it, which only other daemons on the same server may do.
-func (s *Store) continues(ctx context.Context, t *tx) error {
-	if t.seq <= s.ledger.seq { // the next start must notice the loss
-		s.noteMark(s.ledger.head)
+// continues returns nil if the audit goes on from the newest entry that this process knows, which only other daemons on the same server
+// may do.
+func (s *Store) continues(ctx context.Context, t *tx, known head) error {
+	if t.seq <= known.seq { // the next start must notice the loss
+		s.noteMark(known)
 	}
-	if s.server == nil || t.seq <= s.ledger.seq {
-		return s.isTampered(max(t.seq, s.ledger.seq))
+	if s.server == nil || t.seq <= known.seq {
+		return s.isTampered(max(t.seq, known.seq))
 	}
-	return s.keeps(ctx, t, mark{Chain: s.chain, Seq: s.ledger.seq, Hash: s.ledger.hash.String()})
+	return s.keeps(ctx, t, mark{Chain: s.chain, Seq: known.seq, Hash: known.hash.String()})
 }
 
 // readLedger reads the ledger from the rows.

@@ -22,6 +22,7 @@ import (
 // number and the content of the rows of each table, and all that [Store.Verify] does. Then it renames the file, so that no daemon goes on
 // with it. A copy that was interrupted is continued by the next call; a database that has a store already is refused.
 func Move(ctx context.Context, o Options) (sum Summary, err error) {
+	o.moving = true
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
 		return sum, err
@@ -38,9 +39,6 @@ func Move(ctx context.Context, o Options) (sum Summary, err error) {
 	}
 	return sum, moveAway(path)
 }
-
-// movedSuffix ends the name of a file that was moved into a database.
-const movedSuffix = ".moved"
 
 // moveAway renames the file and its companions.
 func moveAway(path string) error {
@@ -117,13 +115,13 @@ func move(ctx context.Context, o Options, path string, sum *Summary) (head permi
 		return head, s.fault(ctx, err)
 	}
 	defer func() { _ = m.to.Close(context.WithoutCancel(ctx)) }() // all was committed
-	if _, err := readIdentity(ctx, m.back); err == nil {
-		return head, fmt.Errorf("the %s has a store already; name an empty database", at.name)
-	} else if !errors.Is(err, sql.ErrNoRows) {
+	own, err := readIdentity(ctx, m.back)
+	if has := err == nil; !has && !errors.Is(err, sql.ErrNoRows) {
 		return head, s.fault(ctx, err)
-	}
-	if head, err = headOf(ctx, o); err != nil {
+	} else if head, err = headOf(ctx, o); err != nil {
 		return head, err
+	} else if has {
+		return head, s.hasMoved(ctx, own, head, sum)
 	}
 	m.from = lookInto(path, readOnlySettings(path))
 	defer func() { _ = m.from.Close() }() // only read
@@ -136,12 +134,32 @@ func move(ctx context.Context, o Options, path string, sum *Summary) (head permi
 			return head, fmt.Errorf("the table %s: %w", t.name, err)
 		}
 	}
+	return head, s.countRows(ctx, sum)
+}
+
+// hasMoved returns nil if the database has the store of the file already, as one that was interrupted late leaves it.
+func (s *Store) hasMoved(ctx context.Context, own identity, file permissions.Head, sum *Summary) error {
+	h, err := readHead(ctx, s.writer, own.chain)
+	switch {
+	case err != nil:
+		return s.fault(ctx, err)
+	case own.chain != file.Chain:
+		return fmt.Errorf("the %s has a store already; name an empty database", s.server.name)
+	case h.seq != file.Seq || h.hash != file.Hash:
+		return fmt.Errorf("the %s has this store already, and one of the two has gone on since (entry %d in the file, %d there); "+
+			"to begin again with the file, empty the database", s.server.name, file.Seq, h.seq)
+	}
+	return s.countRows(ctx, sum)
+}
+
+// countRows counts what was moved.
+func (s *Store) countRows(ctx context.Context, sum *Summary) error {
 	for text, into := range map[string]any{countRequests: &sum.Requests, countGrants: &sum.Grants} {
-		if err := m.back.QueryRowContext(ctx, text).Scan(into); err != nil {
-			return head, err
+		if err := s.writer.QueryRowContext(ctx, text).Scan(into); err != nil {
+			return s.fault(ctx, err)
 		}
 	}
-	return head, nil
+	return nil
 }
 
 const readTables = `SELECT c.table_name::text, STRING_AGG(c.column_name, ', ' ORDER BY c.ordinal_position), ` +

@@ -77,20 +77,58 @@ func TestAStoreIsMovedToPostgreSQL(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	other, err := Open(t.Context(), options(path)) // a new store, since nothing was left behind that a daemon would go on with
+	other, err := Open(t.Context(), options(path))
+	if err == nil || !strings.Contains(err.Error(), "is in PostgreSQL, or was being moved there") {
+		t.Errorf("a new file beside it: %v, %v", other, err)
+	}
+}
+
+// TestAMoveThatWasInterruptedLate is finished, unless the file or the database has gone on since. Meanwhile no daemon begins with either.
+func TestAMoveThatWasInterruptedLate(t *testing.T) {
+	path, url := filepath.Join(t.TempDir(), "daycared.db"), emptyDatabase(t)
+	file, err := Open(t.Context(), options(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	insert(t, other)
-	if err := other.Close(); err != nil {
+	insert(t, file)
+	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Move(t.Context(), o); err == nil || !strings.Contains(err.Error(), "has a store already") {
-		t.Errorf("another store is moved there: %v", err)
+	o := options(path)
+	o.Server = url
+	cut, cancel := context.WithCancel(t.Context())
+	o.Progress = func(what string, _, _ int64) {
+		if strings.HasPrefix(what, "entries and requests") {
+			cancel()
+		}
 	}
-	s = openOn(t.Context(), t, path, url)
-	if got, err := s.Grants(t.Context(), decided.Caller.Name, time.Now()); err != nil || len(got) != len(held) {
-		t.Errorf("after that, %d grants, %v", len(got), err)
+	if _, err := Move(cut, o); err == nil {
+		t.Fatal("it was not interrupted")
+	}
+	o.Progress = nil
+	for what, with := range map[string]Options{"the file": options(path), "the database": o} {
+		if s, err := Open(t.Context(), with); err == nil || !strings.Contains(err.Error(), "daycared migrate-store") {
+			t.Errorf("a daemon begins with %s: %v, %v", what, s, err)
+		}
+	}
+	if sum, err := Move(t.Context(), o); err != nil || sum.Requests != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if err := os.Rename(path+movedSuffix, path); err != nil { // somebody puts the file back, and the database has gone on
+		t.Fatal(err)
+	}
+	at := options(filepath.Join(t.TempDir(), "daycared.db"))
+	at.Server, at.KeyFile = url, filepath.Join(filepath.Dir(path), KeyName)
+	s, err := Open(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Move(t.Context(), o); err == nil || !strings.Contains(err.Error(), "one of the two has gone on since") {
+		t.Errorf("it was moved over what is there: %v", err)
 	}
 }
 

@@ -54,6 +54,9 @@ func openStore(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error
 	if err != nil {
 		return nil, err
 	}
+	if err := elsewhere(o, path); err != nil {
+		return nil, err
+	}
 	if err := finishRestore(path); err != nil {
 		return nil, err
 	}
@@ -80,6 +83,23 @@ func openStore(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error
 // serverName names what is beside a store in PostgreSQL.
 const serverName = "postgres.db"
 
+// movedSuffix ends the name of a file that was moved into a database.
+const movedSuffix = ".moved"
+
+// elsewhere refuses a file beside what says that the store is in a database: what was taken back there would be given again.
+func elsewhere(o Options, path string) error {
+	for _, sign := range []string{markName(filepath.Join(filepath.Dir(path), serverName)), path + movedSuffix} {
+		if fileExists(sign) && !o.moving {
+			return &Error{
+				What: "the store of this data directory is in PostgreSQL, or was being moved there, as " + sign + " says",
+				Advice: "name its address, as in database: postgres://..., finish moving it with: daycared migrate-store, or move that file " +
+					"away to use a store in a file",
+			}
+		}
+	}
+	return nil
+}
+
 // openServer opens a store in PostgreSQL.
 func openServer(ctx context.Context, o Options) (_ *Store, err error) {
 	at, config, err := newServer(o.Server)
@@ -89,6 +109,12 @@ func openServer(ctx context.Context, o Options) (_ *Store, err error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
 		return nil, err
+	}
+	if fileExists(path) && !o.moving {
+		return nil, &Error{
+			What:   "there is a store in the file " + path + ", of which the " + at.name + " knows nothing",
+			Advice: "move it there with: daycared migrate-store; or move the file away",
+		}
 	}
 	s := unopened(o, filepath.Join(filepath.Dir(path), serverName)) // its mark is not that of a file
 	s.connectServer(o, at, config)

@@ -61,9 +61,10 @@ func (at *postgres) noteTime(said time.Time) { at.clock.Store(&serverTime{said.R
 
 // ownEntries tells the entries of the audit that this process appended from those of other daemons.
 type ownEntries struct {
-	mu  sync.Mutex
-	seq int64      // all until here are known to this process
-	own [][2]int64 // those after it that this process appended: the last one before, and the last one
+	mu   sync.Mutex
+	read head       // the newest entry that was read
+	seq  int64      // all until here are known to this process
+	own  [][2]int64 // those after it that this process appended: the last one before, and the last one
 }
 
 // begin notes the entries that this process is about to commit: those after one until another.
@@ -93,10 +94,20 @@ func (o *ownEntries) since() int64 {
 }
 
 // pass notes that this process knows all entries until one.
-func (o *ownEntries) pass(until int64) {
+func (o *ownEntries) pass(until head) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.seq = max(o.seq, until)
+	o.read, o.seq = until, max(o.seq, until.seq)
+}
+
+// newest is the newest entry that this process has read, or its own one if that is newer.
+func (o *ownEntries) newest(own head) head {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.read.seq > own.seq {
+		return o.read
+	}
+	return own
 }
 
 // ofOthers returns the entries of a list that other daemons appended.

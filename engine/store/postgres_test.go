@@ -230,6 +230,51 @@ func TestADaemonIsToldOnlyWhatOthersWrote(t *testing.T) {
 	}
 }
 
+// TestWhatOthersTookBackStaysSo: the mark of each daemon covers it, so that an audit that was cut off before it is noticed by all of them,
+// while they run and at the next start.
+func TestWhatOthersTookBackStaysSo(t *testing.T) {
+	t.Run("D8/the end of the audit cut off", func(t *testing.T) {
+		url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+		first := openOn(t.Context(), t, path, url)
+		o := options(filepath.Join(t.TempDir(), "daycared.db"))
+		o.Server, o.KeyFile = url, filepath.Join(filepath.Dir(path), KeyName)
+		second, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = second.Close() }()
+		r := approve(t, first, permissions.Always)
+		told := following(t, first)
+		held, err := second.Grants(t.Context(), r.Caller.Name, time.Now())
+		if err != nil || len(held) != 1 {
+			t.Fatalf("%d grants, %v", len(held), err)
+		}
+		if _, err := second.Revoke(t.Context(), held[0].ID, "fay", "cli", time.Now(), 9); err != nil {
+			t.Fatal(err)
+		}
+		last := int64(0)
+		for e := range told {
+			if last = e.Seq; e.Type == permissions.GrantRevoked {
+				break
+			}
+		}
+		insert(t, second) // when it is told of this one, it has passed the other
+		for e := range told {
+			if e.Type == permissions.RequestCreated {
+				break
+			}
+		}
+		if m, _, err := readMark(first.path); err != nil || m == nil || m.Seq < last {
+			t.Errorf("its mark is %+v, %v, before entry %d", m, err, last)
+		}
+		query(t, url, fmt.Sprintf(`DELETE FROM entries WHERE key & 281474976710655 >= %d RETURNING 1`, last))
+		query(t, url, `UPDATE writer SET version = version + 1 RETURNING 1`)
+		if _, _, err := first.Open(t.Context(), newAsk()); err == nil || !strings.Contains(err.Error(), "was changed behind daycared's back") {
+			t.Errorf("it goes on: %v", err)
+		}
+	})
+}
+
 // TestAStopHoldsOnEveryDaemon from the moment in which it is told.
 func TestAStopHoldsOnEveryDaemon(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")

@@ -68,6 +68,7 @@ type Options struct {
 	// Progress, unless it is nil, is told how far a copy, its verification or a migration is.
 	Progress func(what string, done, all int64)
 
+	moving   bool    // from the file into the database
 	restored bool    // a copy that Restore put in place
 	copyKey  *sealer // of CopyKey
 }
