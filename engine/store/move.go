@@ -116,11 +116,14 @@ func move(ctx context.Context, o Options, path string, sum *Summary) (head permi
 	}
 	defer func() { _ = m.to.Close(context.WithoutCancel(ctx)) }() // all was committed
 	own, err := readIdentity(ctx, m.back)
-	if has := err == nil; !has && !errors.Is(err, sql.ErrNoRows) {
+	has := err == nil
+	if err = orNone(err); err != nil {
 		return head, s.fault(ctx, err)
-	} else if head, err = headOf(ctx, o); err != nil {
+	}
+	if head, err = headOf(ctx, o); err != nil {
 		return head, err
-	} else if has {
+	}
+	if has {
 		return head, s.hasMoved(ctx, own, head, sum)
 	}
 	m.from = lookInto(path, readOnlySettings(path))

@@ -208,7 +208,7 @@ func TestDaemonsThatStartAtOnce(t *testing.T) {
 	for _, s := range all {
 		if s != nil {
 			insert(t, s)
-			defer func() { _ = s.Close() }()
+			t.Cleanup(func() { _ = s.Close() })
 		}
 	}
 	if got := query(t, url, `SELECT (SELECT COUNT(*) FROM meta) || ' ' || (SELECT COUNT(*) FROM requests)`); got != "1 4" {
