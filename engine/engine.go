@@ -143,16 +143,12 @@ func New(o Options) *Engine {
 	e.tokens = &tokens{
 		services: e.services, forget: e.forgetDecisions, steering: e.stops.steering, bearers: map[permissions.Digest]map[*bearer]bool{},
 	}
-	e.waits = &waits{
-		services: e.services, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal(),
-	}
+	e.waits = &waits{services: e.services, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal()}
 	e.locks = &locks{services: e.services, stops: e.stops, forget: e.forgetDecisions}
 	e.journal = &journal{services: e.services}
 	e.suggestions = &suggestions{e.services}
 	e.trusts = &trusts{e.services}
-	e.others = &others{
-		services: e.services, stops: e.stops, locks: e.locks, tokens: e.tokens, forget: e.forgetDecisions,
-	}
+	e.others = &others{services: e.services, stops: e.stops, locks: e.locks, tokens: e.tokens, forget: e.forgetDecisions}
 	e.Directory = directory.New(directory.Config{
 		Store: o.Store, Settings: o.Settings, Clock: clock, Log: o.Log,
 		Changed: func() { e.forgetDecisions(nil) }, Realign: func(moved bool) { e.RealignSoon(moved) },

@@ -25,6 +25,12 @@ func (o *others) alone(ctx context.Context, do func(context.Context) error) erro
 	return do(ctx)
 }
 
+// ofNobody are the types of entries that are about no request and change nothing about who is who.
+var ofNobody = []permissions.Type{
+	permissions.AuditPruned, permissions.RowsPruned, permissions.SessionStatus, permissions.SessionEnded, permissions.RunFinished,
+	permissions.ToolStarted, permissions.ToolFinished,
+}
+
 // Heard takes over what other daemons appended to the audit: it wakes who waits for it here, and reads again who is who and what is
 // stopped. An empty list says that they changed something else. After an error the same is heard again.
 func (o *others) Heard(ctx context.Context, list []permissions.Entry) error {
@@ -38,7 +44,7 @@ func (o *others) Heard(ctx context.Context, list []permissions.Entry) error {
 			stop = true
 		case e.Type == permissions.TokenRevoked:
 			tokens, people = true, true
-		default:
+		case !slices.Contains(ofNobody, e.Type):
 			people = true
 		}
 	}

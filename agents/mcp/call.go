@@ -82,12 +82,12 @@ var errOther = errors.New("the answer is about another request than this one; no
 
 // ask submits q and waits, beside the client's own dialog if there is one. A repeated question continues the abandoned call.
 func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.Request) (permissions.Request, *dialog, error) {
-	(&q).Cwd, (&q).Host = s.o.Cwd, s.o.Host
-	if client := r.ClientInfo(); client != nil && (&q).Agent == "" {
+	q.Cwd, q.Host = s.o.Cwd, s.o.Host
+	if client := r.ClientInfo(); client != nil && q.Agent == "" {
 		letters := []rune(client.Name)
-		(&q).Agent = string(letters[:min(len(letters), permissions.MaxName)])
+		q.Agent = string(letters[:min(len(letters), permissions.MaxName)])
 	}
-	(&q).Claimed = (&q).Agent != ""
+	q.Claimed = q.Agent != ""
 	if err := q.Validate(); err != nil {
 		return permissions.Request{}, nil, permissions.Invalid(err)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Event is an input of the state machine. The types below are all of them.
-type Event any
+type Event interface{ event() }
 
 type (
 	// Begin begins a run; Person says that the person wrote.
@@ -82,6 +82,22 @@ type Verdict struct {
 	Held  []permissions.Tag // tags that the plan needed and the session held
 	Text  string            // of a Spared one
 }
+
+func (Begin) event()     {}
+func (Replied) event()   {}
+func (Broke) event()     {}
+func (Judged) event()    {}
+func (Posed) event()     {}
+func (Refused) event()   {}
+func (Settled) event()   {}
+func (Began) event()     {}
+func (Asked) event()     {}
+func (Ran) event()       {}
+func (Resumed) event()   {}
+func (Observed) event()  {}
+func (Committed) event() {}
+func (Stopped) event()   {}
+func (Finished) event()  {}
 
 // ErrStep is returned by [Next] for an event that cannot occur in a state; the run is unchanged.
 var ErrStep = errors.New("no such step")

@@ -43,7 +43,10 @@ func TestCrashLoop(t *testing.T) {
 }
 
 // question runs one request to its answer, across deaths of the daemon.
-func (l *loop) question(name string) {
+func (l *loop) question(name string) { l.askedAt(l, name) }
+
+// askedAt runs one request to its answer, which is given at this daemon or another, across deaths of both.
+func (l *loop) askedAt(other *loop, name string) {
 	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
 	answer, want := permissions.Allow(permissions.Once), permissions.Approved
@@ -51,7 +54,7 @@ func (l *loop) question(name string) {
 		answer, want = permissions.Deny, permissions.Denied
 	}
 	told := l.ask(ctx, name, "@read:/q")
-	l.decide(name, answer, want)
+	other.decide(name, answer, want)
 	l.ended(name, <-told, want)
 }
 

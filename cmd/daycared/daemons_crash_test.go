@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
 
 	"github.com/daycared/daycared/engine/wiretest"
-	"github.com/daycared/daycared/permissions"
 )
 
 // usualDaemonDeaths is how often one of three daemons is killed.
@@ -49,17 +47,4 @@ func TestThreeDaemonsCrashLoop(t *testing.T) {
 			t.Errorf("only %d of %d deaths were at a failpoint", directed, crashes)
 		}
 	})
-}
-
-// askedAt runs one request to its answer, which is given at another daemon.
-func (l *loop) askedAt(other *loop, name string) {
-	ctx, done := context.WithTimeout(l.ctx, patient)
-	defer done()
-	answer, want := permissions.Allow(permissions.Once), permissions.Approved
-	if rand.IntN(3) == 0 {
-		answer, want = permissions.Deny, permissions.Denied
-	}
-	told := l.ask(ctx, name, "@read:/q")
-	other.decide(name, answer, want)
-	l.ended(name, <-told, want)
 }

@@ -83,10 +83,11 @@ func TestAStoreIsMovedToPostgreSQL(t *testing.T) {
 	}
 }
 
-// TestAMoveThatWasInterruptedLate is finished, unless the file or the database has gone on since. Meanwhile no daemon begins with either.
-func TestAMoveThatWasInterruptedLate(t *testing.T) {
-	path, url := filepath.Join(t.TempDir(), "daycared.db"), emptyDatabase(t)
-	file, err := Open(t.Context(), options(path))
+// toBeMoved are the options for moving a file with one request into an empty database.
+func toBeMoved(t *testing.T) Options {
+	t.Helper()
+	o := options(filepath.Join(t.TempDir(), "daycared.db"))
+	file, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +95,14 @@ func TestAMoveThatWasInterruptedLate(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o := options(path)
-	o.Server = url
+	o.Server = emptyDatabase(t)
+	return o
+}
+
+// TestAMoveThatWasInterruptedLate is finished, unless the file or the database has gone on since. Meanwhile no daemon begins with either.
+func TestAMoveThatWasInterruptedLate(t *testing.T) {
+	o := toBeMoved(t)
+	path, url := o.Path, o.Server
 	cut, cancel := context.WithCancel(t.Context())
 	o.Progress = func(what string, _, _ int64) {
 		if strings.HasPrefix(what, "entries and requests") {
@@ -134,23 +141,14 @@ func TestAMoveThatWasInterruptedLate(t *testing.T) {
 
 // TestACopyThatDiffersIsNoMove: a row that somebody changes between copying and comparing is found.
 func TestACopyThatDiffersIsNoMove(t *testing.T) {
-	path, url := filepath.Join(t.TempDir(), "daycared.db"), emptyDatabase(t)
-	file, err := Open(t.Context(), options(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	insert(t, file)
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	o := options(path)
-	o.Server = url
+	o := toBeMoved(t)
+	url := o.Server
 	o.Progress = func(what string, _, _ int64) {
 		if strings.HasPrefix(what, "rows of requests") {
 			query(t, url, `UPDATE requests SET reason = 'another' RETURNING reason`)
 		}
 	}
-	_, err = Move(t.Context(), o)
+	_, err := Move(t.Context(), o)
 	if err == nil || !strings.Contains(err.Error(), "the copy differs (1 rows in the file, 1 in the database)") {
 		t.Errorf("it said %v", err)
 	}

@@ -405,17 +405,24 @@ func TestACommitWithoutAnAnswerIsNeitherLostNorDoubled(t *testing.T) {
 	}
 }
 
-// TestPostgreSQLIsStartedAgain: what is asked meanwhile waits for it, and what was told is there.
-func TestPostgreSQLIsStartedAgain(t *testing.T) {
+// ownCluster is a PostgreSQL that the test may stop.
+func ownCluster(t *testing.T) *pgtest.Cluster {
+	t.Helper()
 	c, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return c
+}
+
+// TestPostgreSQLIsStartedAgain: what is asked meanwhile waits for it, and what was told is there.
+func TestPostgreSQLIsStartedAgain(t *testing.T) {
+	c := ownCluster(t)
 	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), c.URL("postgres"))
 	before := insert(t, s)
 	if err := c.Stop(); err != nil {
@@ -445,15 +452,7 @@ func TestPostgreSQLIsStartedAgain(t *testing.T) {
 
 // TestADatabaseThatWasAwayMakesNobodySilent: who comes back first does not take the place of the others.
 func TestADatabaseThatWasAwayMakesNobodySilent(t *testing.T) {
-	c, err := pgtest.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	c := ownCluster(t)
 	url, path := c.URL("postgres"), filepath.Join(t.TempDir(), "daycared.db")
 	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
 	if err := first.Hold(t.Context(), "chats"); err != nil {

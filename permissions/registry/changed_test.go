@@ -6,7 +6,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestWhatAnotherProcessChanged wakes its waiters and goes to whoever follows; what concerns nobody here is not read.
+// TestWhatAnotherProcessChanged wakes its waiters and goes to whoever follows; what nobody here waits for or follows is not read.
 func TestWhatAnotherProcessChanged(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, _ func()) {
 		w, r := m.ask(t, m.fresh(nil))
@@ -31,7 +31,7 @@ func TestWhatAnotherProcessChanged(t *testing.T) {
 		m.store.breakDown(permissions.ErrBroken)
 		feed.Close()
 		if m.Changed(t.Context(), []permissions.ID{other.ID}); m.isIndeterminate() {
-			t.Error("what concerns nobody was read")
+			t.Error("what nobody waits for was read")
 		}
 	})
 }

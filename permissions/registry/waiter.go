@@ -137,8 +137,8 @@ func (g *Registry) noteAllIndeterminate(err error) {
 	g.noteIndeterminate(err, ids...)
 }
 
-// Changed informs everybody of requests that another process changed, as they are now. An unreadable one is tried again later. It reads
-// none that concern nobody here.
+// Changed informs everybody of requests that another process changed, as they are now. An unreadable one is tried again later. One
+// without waiters here is not read unless somebody follows all changes.
 func (g *Registry) Changed(ctx context.Context, ids []permissions.ID) {
 	g.mu.Lock()
 	if len(g.feeds) == 0 {
