@@ -29,14 +29,14 @@ func (e *Engine) wary(
 		return r, err
 	}
 	here, every := unheeded(s, all, r.Session), unheeded(s, all, permissions.AllSessions)
-	switch n := max(len(here), len(every)/2); {
+	switch {
 	case len(every) >= 2*most: // agents name their sessions themselves
 		return r, e.mute(ctx, r, permissions.AllSessions, every)
 	case len(here) >= most:
 		return r, e.mute(ctx, r, r.Session, here)
-	case 2*n >= most:
+	case 2*max(len(here), len(every)/2) >= most:
 		r.HighRisk, r.Reminders = true, nil
-		r.Ruled = append(slices.Clip(r.Ruled), permissions.Ruling{Effect: permissions.RuleAsks, Refused: n})
+		r.Ruled = append(slices.Clip(r.Ruled), permissions.Ruling{Effect: permissions.RuleAsks, Refused: len(every)})
 		r.Options = permissions.Offer(r, s.Approvals.Scopes, widest)
 	}
 	return r, nil
