@@ -309,7 +309,7 @@ func (e *Engine) stillAllowed(r permissions.Request) error {
 	if v := s.PolicyOf(r.Caller).Evaluate(r, nil, e.clock.Now()); v.Forbidden != "" {
 		return permissions.ForbiddenBy(v)
 	}
-	_, err := ownFiles(s, r)
+	_, err := e.ownFiles(s, r)
 	return err
 }
 

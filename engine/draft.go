@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/internal/own"
@@ -34,7 +35,7 @@ func (e *Engine) draft(
 	if r.Key != "" && caller.Name == permissions.Anonymous {
 		return r, permissions.KeyWithoutName()
 	}
-	around, err := ownFiles(s, r)
+	around, err := e.ownFiles(s, r)
 	if err != nil {
 		return r, err
 	}
@@ -116,14 +117,35 @@ func unshown(details string) string {
 	return details
 }
 
-// ownFiles refuses access to the daemon's own files: by a tag, or by a path in the input of a tool that is not ours (our
+// ownFiles is [reachesOwn] where each file system answers, and refuses what names another.
+func (e *Engine) ownFiles(s *directory.Settings, r permissions.Request) (around bool, err error) {
+	if !slices.ContainsFunc(r.Tags, func(t permissions.Tag) bool { return t.Path() != "" }) && r.Kind != permissions.KindTool {
+		return false, nil
+	}
+	type answer struct {
+		around bool
+		err    error
+	}
+	var steps atomic.Uint64
+	found := make(chan answer, 1)
+	if !e.looks.Run(r.Caller.Name, &steps, func() {
+		around, err := reachesOwn(s, r, &steps)
+		found <- answer{around, err}
+	}) {
+		return false, permissions.FilesHang()
+	}
+	a := <-found
+	return a.around, a.err
+}
+
+// reachesOwn refuses access to the daemon's own files: by a tag, or by a path in the input of a tool that is not ours (our
 // own agents cannot reach them). around reports whether the input may lead there.
-func ownFiles(s *directory.Settings, r permissions.Request) (around bool, err error) {
+func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint64) (around bool, err error) {
 	for _, t := range r.Tags {
 		if t.Path() == "" {
 			continue
 		}
-		if _, found := own.Find(s.Own, t.Path()); found {
+		if _, found := own.Look(s.Own, steps).Find(t.Path()); found {
 			return false, permissions.OwnFiles(t.String())
 		}
 	}
@@ -133,10 +155,10 @@ func ownFiles(s *directory.Settings, r permissions.Request) (around bool, err er
 	}
 	for _, c := range r.ToolCalls() {
 		place := cmp.Or(c.AffectedPath, r.Cwd)
-		_, meets := own.Find(s.Own, place)
+		_, meets := own.Look(s.Own, steps).Find(place)
 		meets = meets && place != ""
 		input, condensed := r.Whole(c)
-		reaches, may := own.Input(s.Own, r.Cwd, input)
+		reaches, may := own.Look(s.Own, steps).Input(r.Cwd, input)
 		if reaches || meets && c.AffectedPath != "" {
 			return false, permissions.ReachesOwn(c.Tool)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/engine/dispatch"
 	"github.com/daycared/daycared/internal/aside"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 	"github.com/daycared/daycared/permissions/timing"
@@ -64,6 +65,7 @@ type Engine struct {
 	doubt     bool          // the clock had been set back at startup: older grants are not used
 	beginning chan struct{} // a semaphore for calls that begin
 	shares    *aside.Shares // how many of them are whose
+	looks     own.Watched   // look-ups of what callers name
 
 	mu       sync.Mutex
 	prompts  map[string]*rate.Limiter    // by caller

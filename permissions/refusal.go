@@ -139,6 +139,11 @@ func ReachesOwn(tool string) *Refusal {
 	return tell(CodeOwnFiles, ExitOther, "Tool %s reaches daycared's own files and cannot be granted.", tool)
 }
 
+// FilesHang refuses what names a file whose file system does not answer: where it leads is not known.
+func FilesHang() *Refusal {
+	return tell(CodeForbidden, ExitOther, "A file system that this names does not answer, so nothing was allowed; try again when it does.")
+}
+
 // KeyTaken refuses different content under a key in use.
 func KeyTaken() *Refusal {
 	return refuse(CodeKeyTaken, ExitOther, "This key belongs to another request.")

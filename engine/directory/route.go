@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -269,7 +270,7 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	call.Input, call.Condensed = r.Whole(c)
 	switch {
 	case r.Caller.Ours():
-		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), own.Resolve
+		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), resolving(r.Caller.Name)
 	case r.Hook != "" && s.believes(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) &&
 		filepath.Clean(r.Leads.Root) == r.Leads.Root:
 		call.Root, call.Resolve = r.Leads.Root, r.Leads.Resolve
@@ -277,6 +278,20 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 		call.Leads.Names = r.Elsewhere() // of a stored request
 	}
 	return call
+}
+
+// looks are those for where names lead in calls of our own agents.
+var looks own.Watched
+
+// resolving is [own.Resolve] for a caller; "" where a file system does not answer.
+func resolving(caller string) func(name string) string {
+	return func(name string) string {
+		to := make(chan string, 1)
+		if !looks.Run(caller, new(atomic.Uint64), func() { to <- own.Resolve(name) }) {
+			return ""
+		}
+		return <-to
+	}
 }
 
 // inherited returns the value for an agent of ours: its own, or that of the agent that started it, its name's prefix.

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -24,7 +25,12 @@ import (
 
 // Find returns what belongs to the daemon that a path is, lies in, or covers, and whether there is any. files are absolute.
 func Find(files []string, path string) (what string, found bool) {
-	p := lookAt(files).find(path)
+	return Look(files, new(atomic.Uint64)).Find(path)
+}
+
+// Find is [Find] in a search.
+func (l *Search) Find(path string) (what string, found bool) {
+	p := l.find(path)
 	return p.what, p.inside || p.around
 }
 
@@ -34,9 +40,10 @@ type place struct {
 	inside, around bool
 }
 
-// search resolves paths and counts how much work is left.
-type search struct {
+// Search resolves paths and counts how much work is left.
+type Search struct {
 	landmarks
+	steps  *atomic.Uint64
 	places map[string]place
 	lists  map[string][]os.DirEntry
 	firsts map[string]*[256][]os.DirEntry // of folders: their entries by the first byte of the name
@@ -66,14 +73,15 @@ var known struct {
 // knownFor is how long they are used again.
 const knownFor = 50 * time.Millisecond
 
-func lookAt(files []string) *search {
+// Look begins a search. It counts its steps, which end where a file system does not answer.
+func Look(files []string, steps *atomic.Uint64) *Search {
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	if !slices.Equal(files, known.files) || time.Since(known.at) > knownFor {
 		known.at, known.files, known.landmarks = time.Now(), slices.Clone(files), find(files)
 	}
-	return &search{
-		landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{},
+	return &Search{
+		steps: steps, landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{},
 		firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, left: maxLooks,
 	}
 }
@@ -99,9 +107,10 @@ func find(files []string) (l landmarks) {
 	return l
 }
 
-func (l *search) find(path string) place {
+func (l *Search) find(path string) place {
 	p, known := l.places[path]
 	if !known {
+		l.steps.Add(1)
 		l.left -= 2 * perEntry * strings.Count(path, "/")
 		clean, leads := filepath.Clean(path), Resolve(path)
 		names := []string{clean, leads}
@@ -115,7 +124,7 @@ func (l *search) find(path string) place {
 }
 
 // judge judges a path by all its names; the second is where it leads.
-func (l *search) judge(names ...string) (p place) {
+func (l *Search) judge(names ...string) (p place) {
 	for _, file := range slices.Concat(l.names, memory) {
 		switch {
 		case slices.ContainsFunc(names, func(n string) bool { return permissions.Within(file, n) }):
@@ -153,10 +162,9 @@ const maxTokens, longest = 1000, 4096
 
 // Input checks the names and texts of a tool's JSON input, when the tool runs in folder: found reports that one is a
 // path of the daemon's, and may that one could lead to it or cannot be followed.
-func Input(files []string, folder string, input []byte) (found, may bool) {
+func (l *Search) Input(folder string, input []byte) (found, may bool) {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.UseNumber()
-	l := lookAt(files)
 	for n := 0; ; n++ {
 		token, err := d.Token()
 		if err != nil || n == maxTokens || l.left < 0 {
@@ -170,7 +178,7 @@ func Input(files []string, folder string, input []byte) (found, may bool) {
 }
 
 // leads checks one text. A glob may match anything in the folder that its path begins with.
-func (l *search) leads(folder, text string) (found, may bool) {
+func (l *Search) leads(folder, text string) (found, may bool) {
 	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
 		text, may = u.Path, u.Path == ""
 	}
@@ -201,7 +209,7 @@ func (l *search) leads(folder, text string) (found, may bool) {
 const globs = "*?[{"
 
 // parts reports whether any part of a text is the name of something that leads to the daemon's files.
-func (l *search) parts(folder, text string) bool {
+func (l *Search) parts(folder, text string) bool {
 	before, led := ' ', Resolve(folder)
 	l.globbed = strings.ContainsAny(text, globs)
 	for at, letter := range text {
@@ -228,7 +236,8 @@ func (l *search) parts(folder, text string) bool {
 func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // begins reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
-func (l *search) begins(folder, text string) bool {
+func (l *Search) begins(folder, text string) bool {
+	l.steps.Add(1)
 	part := ""
 	if l.globbed {
 		part, _, _ = strings.Cut(text, "/")
@@ -264,7 +273,7 @@ func (l *search) begins(folder, text string) bool {
 }
 
 // through reports whether anything in a folder, to that depth and through links, leads to the daemon's files.
-func (l *search) through(folder string, deep int) bool {
+func (l *Search) through(folder string, deep int) bool {
 	if l.below[folder] >= deep {
 		return false
 	}
@@ -279,6 +288,7 @@ func (l *search) through(folder string, deep int) bool {
 			}
 			l.below[at] = deep
 			for _, e := range l.list(at) {
+				l.steps.Add(1)
 				path := filepath.Join(at, e.Name())
 				if e.Type()&os.ModeSymlink != 0 {
 					if p := l.find(path); p.inside || p.around {
@@ -299,7 +309,7 @@ func (l *search) through(folder string, deep int) bool {
 	return false
 }
 
-func (l *search) list(folder string) []os.DirEntry {
+func (l *Search) list(folder string) []os.DirEntry {
 	all, known := l.lists[folder]
 	if !known && l.left >= 0 {
 		all, _ = os.ReadDir(folder)
@@ -311,7 +321,7 @@ func (l *search) list(folder string) []os.DirEntry {
 }
 
 // beginning returns the entries of a folder that a text may begin with.
-func (l *search) beginning(folder, text string) []os.DirEntry {
+func (l *Search) beginning(folder, text string) []os.DirEntry {
 	by, known := l.firsts[folder]
 	if !known {
 		by = new([256][]os.DirEntry)
