@@ -571,7 +571,7 @@ func TestWhatAProgramIsFed(t *testing.T) {
 
 // TestABackslashInQuotes is one unless what follows needs it.
 func TestABackslashInQuotes(t *testing.T) {
-	for text, want := range map[string]string{`a\$b`: "a$b", `a\"b`: `a"b`, `a\\b`: `a\b`, `a\b`: `a\b`, `$a`: `$a`, "a\\\nb": "a\nb"} {
+	for text, want := range map[string]string{`a\$b`: "a$b", `a\"b`: `a"b`, `a\\b`: `a\b`, `a\b`: `a\b`, `$a`: `$a`, "a\\\nb": "ab"} {
 		var b strings.Builder
 		if escaped(&b, text, "$`\"\\\n"); b.String() != want {
 			t.Errorf("%q is read as %q, not %q", text, b.String(), want)

@@ -7,6 +7,7 @@ package acts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -129,8 +130,14 @@ func (c *command) read(text string, depth int) {
 		return
 	}
 	f, err := parsed(text)
+	if err == nil {
+		err = misread(f, text)
+	}
 	if err != nil {
 		c.Unread, c.Unparsed = true, append(c.Unparsed, text)
+		if parts := strings.ReplaceAll(text, "\\\n", "\n"); parts != text { // its lines go on, or do not
+			c.Unparsed = append(c.Unparsed, parts)
+		}
 		c.doubt("it cannot be read: %v", err)
 		return
 	}
@@ -194,6 +201,47 @@ func unfit(text string) string {
 		return "it has too many brackets"
 	}
 	return ""
+}
+
+// misread returns where shells read a text otherwise than the parser did, which takes a backslash at the end of a line for one that goes
+// on also in a comment, and compares the end of a here-document with its lines as they are written.
+func misread(f *syntax.File, text string) (err error) {
+	if strings.Contains(text, "$\\\n") {
+		return errors.New("a line goes on after a dollar")
+	}
+	syntax.Walk(f, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Comment:
+			if strings.HasSuffix(n.Text, "\\\n") {
+				err = errors.New("a comment ends in a backslash")
+			}
+		case *syntax.Redirect:
+			if n.Op == syntax.Hdoc || n.Op == syntax.DashHdoc {
+				err = cmp.Or(err, misreadEnd(n, text))
+			}
+		}
+		return true
+	})
+	return err
+}
+
+// misreadEnd returns why a here-document may end elsewhere.
+func misreadEnd(r *syntax.Redirect, text string) error {
+	end := text[r.Word.Pos().Offset():r.Word.End().Offset()]
+	if strings.ContainsAny(strings.TrimPrefix(end, "\\"), "\\$`\n") {
+		return errors.New("shells read the end of a here-document differently")
+	}
+	if strings.ContainsAny(end, `'"\`) || r.Hdoc == nil {
+		return nil // no line of it goes on
+	}
+	body := text[r.Pos().Offset():r.Hdoc.End().Offset()]
+	lines := strings.Split(strings.ReplaceAll(body, "\\\n", ""), "\n")
+	if strings.Contains(body, "\\\n") && slices.ContainsFunc(lines[:len(lines)-1], func(line string) bool {
+		return strings.TrimLeft(line, "\t") == end
+	}) {
+		return errors.New("a here-document ends in a line that goes on")
+	}
+	return nil
 }
 
 // endsInCD reports whether a command succeeds only after a cd, in the same shell, that is its last part.
@@ -309,6 +357,9 @@ func (c *command) redirect(r *syntax.Redirect, depth int) {
 	case syntax.DplOut, syntax.DplIn:
 		known = known && len(name) == 1 && name[0] >= '0' && name[0] <= '9'
 	case syntax.RdrIn:
+		if strings.Contains(name, "-") && strings.Trim(name, "-0123456789") == "" {
+			c.doubt("zsh reads <%s> as a pattern", name)
+		}
 		c.act(Read, name)
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob:
 		c.act(Write, name)
@@ -641,7 +692,9 @@ func bare(b *strings.Builder, text string, first bool) bool {
 	for i := 0; i < len(text); i++ {
 		switch at := text[i]; {
 		case at == '\\' && i+1 < len(text):
-			i++
+			if i++; text[i] == '\n' {
+				continue
+			}
 		case at == '\\', strings.IndexByte("*?[]{}!^#", at) >= 0, at >= utf8.RuneSelf, first && i == 0 && (at == '~' || at == '='):
 			return false
 		}
@@ -654,7 +707,9 @@ func bare(b *strings.Builder, text string, first bool) bool {
 func escaped(b *strings.Builder, text, these string) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte(these, text[i+1]) >= 0 {
-			i++
+			if i++; text[i] == '\n' {
+				continue
+			}
 		}
 		b.WriteByte(text[i])
 	}

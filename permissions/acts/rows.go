@@ -78,7 +78,7 @@ func breaks(text string) (starts, ends []int) {
 }
 
 func parsed(text string) (*syntax.File, error) {
-	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 }
 
 // operators returns the ends of the operators between the commands of a file, outside of those that consist of others, and
