@@ -325,6 +325,21 @@ func OptionAt(words []string, n int) (names []string, next, ok bool) {
 	return nil, false, false
 }
 
+// WritesTo returns the file that a program on the list writes by the word at n, which is an option with its value, or the value alone.
+func WritesTo(words []string, n int) string {
+	p, _, known := entryOf(Act{Words: words})
+	if !known || n == 0 {
+		return ""
+	}
+	if name, value, joined := strings.Cut(words[n], "="); joined && p.options[name] == '>' {
+		return value
+	}
+	if p.options[words[n-1]] == '>' {
+		return words[n]
+	}
+	return ""
+}
+
 // LaterExtension reports whether files with an extension may be executed or obeyed later by their names.
 func LaterExtension(ext string) bool {
 	ext = strings.ToLower(ext)

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"net/url"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -67,6 +70,7 @@ type item struct {
 	name   string    // a file, a host or a tool
 	hidden bool      // found where it may run, so only deny and ask rules look at it
 	inside bool      // of a read: reading in the workspace needs no rule of its own
+	into   string    // of a write: the folder that it is in, if that is none but a file itself
 }
 
 func (i item) text() string {
@@ -333,8 +337,10 @@ func (j *judge) add(a *acts.Act) {
 			item{kind: runs, act: &acts.Act{Kind: acts.Run, Words: []string{"cd", a.Words[0]}}, hidden: true})
 	case acts.Run:
 		for len(a.Words) > 3 && a.Words[0] == "git" && a.Words[1] == "-C" { // as a cd before it
-			for i, folder := range a.In {
-				a.In[i] = acts.Under(folder, a.Words[2])
+			for _, folder := range slices.Clone(a.In) {
+				if to := acts.Under(folder, a.Words[2]); filepath.Clean(to) != folder {
+					a.In = append(a.In, to)
+				}
 			}
 			j.items = append(j.items, item{kind: reads, act: a, name: ".", inside: true})
 			a.Words = append([]string{"git"}, a.Words[3:]...)
@@ -381,6 +387,9 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 		case text[n+1]:
 		case address || fetching && !strings.HasPrefix(word, "-"):
 			j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: hidden})
+			if name == "wget" && !slices.ContainsFunc(words, printed) || name == "curl" && slices.ContainsFunc(words, savesByName) {
+				j.items = append(j.items, item{kind: writes, act: a, name: savedAs(word), hidden: hidden})
+			}
 		case strings.HasPrefix(word, "-") || word == "":
 			if joined && value != "" {
 				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true})
@@ -388,7 +397,7 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			if !strings.HasPrefix(word, "--") && len(word) > 2 && !joined { // -fFILE
 				j.items = append(j.items, item{kind: writes, act: a, name: word[2:], hidden: true})
 			}
-		case isWriter, name == "uniq" && second(words, n), name == "ln", name == "cp" && (n == len(words)-1 || targeted(words)):
+		case isWriter, (name == "uniq" || name == "xxd") && second(words, n), name == "ln", name == "cp" && (n == len(words)-1 || targeted(words)):
 			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: hidden})
 		case isReader, name == "cp":
 			j.items = append(j.items, item{kind: reads, act: a, name: word, inside: true, hidden: hidden})
@@ -399,6 +408,45 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			}
 		}
 	}
+	j.copied(name, a, hidden)
+}
+
+// copied adds what a program that copies, moves or links writes if its last operand is a folder.
+func (j *judge) copied(name string, a *acts.Act, hidden bool) {
+	if !slices.Contains([]string{"cp", "mv", "ln", "install"}, name) {
+		return
+	}
+	names := slices.DeleteFunc(slices.Clone(a.Words[1:]), func(w string) bool { return w == "" || w[0] == '-' })
+	for n, into := range names {
+		for _, from := range names {
+			if from != into && (n == len(names)-1 || targeted(a.Words[1:])) {
+				j.items = append(j.items, item{kind: writes, act: a, name: into + "/" + filepath.Base(from), into: into, hidden: hidden})
+			}
+		}
+	}
+}
+
+// printed reports whether an option of wget has what it fetches printed, or not kept.
+func printed(option string) bool {
+	return slices.Contains([]string{"-O-", "-qO-", "--output-document=-", "--spider"}, option)
+}
+
+// savesByName reports whether an option of curl has what it fetches saved under the name in its address.
+func savesByName(option string) bool {
+	return strings.HasPrefix(option, "--remote-name") || !strings.HasPrefix(option, "--") && option != "" && option[0] == '-' &&
+		strings.Contains(option, "O")
+}
+
+// savedAs returns the name under which an address is saved.
+func savedAs(address string) string {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return acts.Computed
+	case path.Base("/"+u.Path) == "/" || strings.HasSuffix(u.Path, "/"):
+		return "index.html"
+	}
+	return path.Base(u.Path)
 }
 
 // second reports whether the word at n is not the first operand.
@@ -576,6 +624,12 @@ func (j *judge) allowed(i item) (got Judged, exact bool) {
 }
 
 func (j *judge) allowedFile(i item) (got Judged, exact bool) {
+	if i.into != "" { // a rule for that path says so; a starter set is about the file
+		itself := item{kind: i.kind, act: i.act, name: i.into}
+		if got, exact = j.allowedFile(itself); got.Effect == Allow && !slices.Contains(Sets(), got.By) {
+			return got, exact
+		}
+	}
 	paths, known := j.leads(i.act, i.name)
 	if !known {
 		return Judged{Reason: fmt.Sprintf("nobody knows where %s leads", strings.ReplaceAll(i.name, acts.Computed, "…"))}, false
@@ -687,6 +741,9 @@ func mayRun(option string) bool {
 	return !slices.Contains(strings.Fields("-mod -tags -race -v -short -count -timeout -p -trimpath -buildvcs"), name)
 }
 
+// loads are what expressions of jq and yq read files with, and what hides that.
+var loads = regexp.MustCompile(`\b(import|include|load|load_[a-z]+|eval)\b`)
+
 // leaves returns why a word that a wildcard covers may lead out of the workspace; empty: none does.
 func (j *judge) leaves(a *acts.Act, wild []int) string {
 	text, reader := textsOf(a), slices.Contains(readers, a.Words[0])
@@ -696,6 +753,14 @@ func (j *judge) leaves(a *acts.Act, wild []int) string {
 	for _, n := range wild {
 		word := a.Words[n]
 		_, address := addressOf(word)
+		if to := acts.WritesTo(a.Words, n); to != "" {
+			if got, _ := j.allowedFile(item{kind: writes, act: a, name: to}); got.Effect != Allow {
+				return got.Reason
+			}
+		}
+		if slices.Contains([]string{"jq", "yq", "gojq"}, a.Words[0]) && loads.MatchString(word) {
+			return a.Words[0] + " may read what its expression names"
+		}
 		refspec := a.Words[0] == "git" && strings.ContainsAny(word, ":+") &&
 			slices.Contains([]string{"push", "fetch", "pull", "clone", "ls-remote"}, a.Words[1])
 		switch {

@@ -66,7 +66,7 @@ func TestProposalIsAsNarrowAsUseful(t *testing.T) {
 			[]string{"run gh pr view [--limit *] 12"}},
 		{"go test -race ./...", []string{"go test ./...", "go test ./...", "go test -v -vet=off ./..."}, []string{"run go test [-race] ./..."}},
 		{"wget https://api.example.org/x", []string{"wget https://api.example.org/y", "wget https://api.example.org/z"},
-			[]string{"run wget *", "fetch api.example.org"}},
+			[]string{"run wget *", "fetch api.example.org", "write /home/kim/shop/x"}},
 		{"mytool show https://a.example/x", []string{"mytool show https://a.example/y", "mytool show https://a.example/z"},
 			[]string{"run mytool show https://a.example/x", "fetch a.example"}},
 		{"go vet ./a && go vet ./b && go vet ./c && go vet ./d && go vet ./e", nil,
