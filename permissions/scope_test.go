@@ -210,6 +210,9 @@ func TestWhatAScopeCoversIsSaid(t *testing.T) {
 		if got := c.r.CoversBriefly(c.s, i18n.English); got != c.brief {
 			t.Errorf("%s, %s, briefly: %q, want %q", c.name, c.s, got, c.brief)
 		}
+		if got := c.r.CoversBriefly(c.s, "de"); strings.Count(got, ",") != strings.Count(c.brief, ",") {
+			t.Errorf("%s, %s, briefly in German: %q", c.name, c.s, got)
+		}
 	}
 	for s, want := range map[Scope]bool{Once: false, SessionTool: true, Session: false, For(time.Minute): true, Always: false} {
 		if s.NamesTools() != want {

@@ -43,7 +43,8 @@ func TestGermanCards(t *testing.T) {
 	}
 }
 
-// TestTheLanguageOfTheApp: without a configured language a person's app decides, as it said last, and a configured one is above it.
+// TestTheLanguageOfTheApp: without a configured language a person's app decides, as it said last, also for cards after a restart, and a
+// configured one is above it.
 func TestTheLanguageOfTheApp(t *testing.T) {
 	s := newEnv(t)
 	fay := s.server.Person(telegramtest.User{ID: ids["fay"], FirstName: "fay", LanguageCode: "de-AT"})
@@ -52,6 +53,10 @@ func TestTheLanguageOfTheApp(t *testing.T) {
 	if p, err := s.Person(identity(ids["fay"])); err != nil || p.Language != "de" {
 		t.Errorf("fay reads %q, %v; want de", p.Language, err)
 	}
+	s.stop()
+	s.open()
+	s.ask(network("after a restart"))
+	s.card("fay", "möchte Netzwerkzugriff\nafter a restart")
 	sam := identity(ids["sam"])
 	sam.Language = "xx"
 	if p, err := s.Person(sam); err != nil || p.Language != "" || i18n.Language("").Text("once") != "once" {
