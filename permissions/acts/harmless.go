@@ -195,10 +195,15 @@ func entryOf(a Act) (p program, words []string, known bool) {
 	return p, words, known
 }
 
+// Strays reports whether git may run in another folder than the workspace's own: each folder's .git says what git executes.
+func (w Workspace) Strays(a Act) bool {
+	return a.Words[0] == "git" && (len(a.In) > 1 || w.Resolve(a.In[0]) != w.Root)
+}
+
 // runs reports whether a program is on the list with these arguments.
 func (w Workspace) runs(a Act) bool {
 	p, words, known := entryOf(a)
-	if !known || a.Words[0] == "git" && len(a.In) > 1 { // each folder's .git says what git executes
+	if !known || w.Strays(a) {
 		return false
 	}
 	if p.operands == "words" {

@@ -254,9 +254,15 @@ func TestStarterSetsAllowNoBypass(t *testing.T) {
 	}
 	for _, command := range []string{
 		"git push", "git commit --amend -m x", "git reset --hard", "git checkout -- .", "go test ./...", "npm test", "rm -r x", "cat .env",
+		"cd sub && git status", "git -C sub status", "cd sub && git commit -m x", "git -C sub add a",
 	} {
 		if v := judged(all, command); v.Effect == Allow {
 			t.Errorf("the starter sets allow %q", command)
+		}
+	}
+	for _, command := range []string{"git status", "git commit -m x"} { // another repository's settings may run programs
+		if v := all.Judge(Call{Command: command, Folder: shop + "/sub", Root: shop, Resolve: links(shop)}); v.Effect == Allow {
+			t.Errorf("the starter sets allow %q in a folder below the workspace's own", command)
 		}
 	}
 }

@@ -686,6 +686,8 @@ func (j *judge) allowedRun(a *acts.Act) (got Judged, exact bool) {
 		why := p.rule.forbidsEnv(a)
 		switch {
 		case why != "":
+		case p.rule.set != nil && j.w.Strays(*a):
+			why = "git may run what another folder's repository says"
 		case (a.Piped || a.Fed || a.Stdin != "") && slices.Contains(obeying, a.Words[0]):
 			why = "it runs what it reads from its input"
 		default:
