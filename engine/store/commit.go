@@ -72,7 +72,7 @@ func moveSession(ctx context.Context, t *tx, session permissions.AgentSession) e
 	if session.Version != 1 {
 		text, args = updateSession, append(movingFields(&session), session.ID, session.Version-1)
 	}
-	if t.exec(ctx, text, args...) == 0 {
+	if t.affected(ctx, text, args...) == 0 {
 		return fmt.Errorf("commit version %d of session %s: %w", session.Version, session.ID, agents.ErrStale)
 	}
 	return nil

@@ -271,7 +271,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 					c.Ref, c.Button, c.Since, c.Failed = all[0].Ref, all[0].Button, all[0].Since, all[0].Failed
 				}
 			}
-			if t.exec(ctx, addCopy, copyGate.args(s.seals, c)...) > 0 {
+			if t.affected(ctx, addCopy, copyGate.args(s.seals, c)...) > 0 {
 				t.rows.keepCopy(c)
 				s.append(ctx, t, firstShown(c)...)
 				t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
@@ -397,7 +397,7 @@ const writeMoved = `INSERT INTO moved (was, now) VALUES ($1, $2) ON CONFLICT (wa
 // RenameGroup records, with an audit entry, that a group has another name now, and reports whether that is new.
 func (s *Store) RenameGroup(ctx context.Context, m permissions.GroupRename, via string) (news bool, err error) {
 	return writing(ctx, s, func(ctx context.Context, t *tx) (bool, error) {
-		if t.exec(ctx, writeMoved, m.Was, m.Now) == 0 {
+		if t.affected(ctx, writeMoved, m.Was, m.Now) == 0 {
 			return false, nil
 		}
 		s.append(ctx, t, permissions.Record{

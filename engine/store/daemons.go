@@ -155,7 +155,7 @@ func (s *Store) take(ctx context.Context, name string, c *contact) bool {
 			t.exec(ctx, removeSilent, s.server.id)
 		}
 		t.exec(ctx, endLeases)
-		return t.exec(ctx, takeLease, name, s.server.id) > 0, nil
+		return t.affected(ctx, takeLease, name, s.server.id) > 0, nil
 	})
 	return err == nil && taken
 }

@@ -111,6 +111,17 @@ func escapeArgs(args []driver.NamedValue) []driver.NamedValue {
 	return args
 }
 
+func escapeValues(values []any) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		if text, is := v.(string); is {
+			v = escapeText(text)
+		}
+		out[i] = v
+	}
+	return out
+}
+
 func escapeText(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsAny(text, "\x00"+escape) {
 		return text

@@ -180,7 +180,7 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 		if !grantGate.holds(s.seals, g) {
 			return permissions.UnknownGrant(id)
 		}
-		if t.exec(ctx, countUse, id, r.Caller.Name, micros(at)) != 1 {
+		if t.affected(ctx, countUse, id, r.Caller.Name, micros(at)) != 1 {
 			return permissions.UnknownGrant(id)
 		}
 		t.exec(ctx, addUse, id, r.Number)

@@ -134,7 +134,7 @@ func suspensionFields(a *permissions.Suspension) []any {
 func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		s.changeShut(ctx, t, func() {
-			if t.exec(ctx, addSuspension, via, address, micros(at)) > 0 {
+			if t.affected(ctx, addSuspension, via, address, micros(at)) > 0 {
 				account := permissions.Pairing{Person: who, Via: via, Address: address}
 				s.append(ctx, t, pairingRecord(permissions.AccountSuspended, account, who, via, at))
 			}
@@ -150,7 +150,9 @@ func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, erro
 
 // lift ends the suspension of an account, and reports whether there was one.
 func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool) {
-	s.changeShut(ctx, t, func() { was = t.exec(ctx, `DELETE FROM suspensions WHERE via = $1 AND address = $2`, via, address) > 0 })
+	s.changeShut(ctx, t, func() {
+		was = t.affected(ctx, `DELETE FROM suspensions WHERE via = $1 AND address = $2`, via, address) > 0
+	})
 	return was
 }
 

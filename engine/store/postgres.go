@@ -203,12 +203,11 @@ const beginWrite = `WITH turn AS (UPDATE writer SET version = version + 1 RETURN
 // begin begins a write transaction of a daemon that counts as running, once no other one writes. It returns what changes when another
 // daemon has written.
 func (at *postgres) begin(ctx context.Context, conn *sql.Conn) (foreign int64, err error) {
-	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
-		return 0, err
-	}
 	var version int64
 	var now time.Time
-	err = conn.QueryRowContext(ctx, beginWrite, heldFor.Milliseconds(), at.id).Scan(&version, &now)
+	err = pipeline(ctx, conn, []statement{
+		{text: "BEGIN"}, {text: beginWrite, args: []any{heldFor.Milliseconds(), at.id}, into: []any{&version, &now}},
+	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, errReplaced

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -394,6 +395,9 @@ func TestACommitWithoutAnAnswerIsNeitherLostNorDoubled(t *testing.T) {
 			if err != nil || c.After.State != permissions.Approved {
 				t.Errorf("it is %s, %v", c.After.State, err)
 			}
+			if !way.HasLost() {
+				t.Error("no commit was lost")
+			}
 			got := query(t, url, `SELECT STRING_AGG(type, ' ' ORDER BY seq) FROM audit WHERE request <> ''`)
 			if strings.Count(got, "CREATED") != 1 || strings.Count(got, "SETTLED") != 1 {
 				t.Errorf("the audit has %s", got)
@@ -402,6 +406,63 @@ func TestACommitWithoutAnAnswerIsNeitherLostNorDoubled(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestARequestWaitsFiveTimesForPostgreSQL: three times when it is asked, and twice when it is decided.
+func TestARequestWaitsFiveTimesForPostgreSQL(t *testing.T) {
+	way := pgtest.NewProxy(t, emptyDatabase(t))
+	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), way.URL)
+	fewest := int64(math.MaxInt64)
+	for range 4 { // the first prepares the statements; in a later one the daemon may say that it runs
+		before := way.Trips()
+		r := insert(t, s)
+		if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {
+			t.Fatal(err)
+		}
+		fewest = min(fewest, way.Trips()-before)
+	}
+	if fewest != 5 {
+		t.Errorf("it waited %d times", fewest)
+	}
+}
+
+// TestAStatementThatFailsInTheEndFailsItsWriteAlone, although it is sent with the statements of others.
+func TestAStatementThatFailsInTheEndFailsItsWriteAlone(t *testing.T) {
+	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), emptyDatabase(t))
+	write := func(do func(ctx context.Context, t *tx)) func() error {
+		return func() error {
+			return s.write(t.Context(), func(ctx context.Context, w *tx) error {
+				s.append(ctx, w, permissions.Record{Type: "EXEC"})
+				do(ctx, w)
+				return nil
+			})
+		}
+	}
+	add := func(n int) func() error {
+		return write(func(ctx context.Context, w *tx) { w.exec(ctx, "UPDATE meta SET strangers = strangers + $1", n) })
+	}
+	errs := grouped(t, s, add(1),
+		write(func(ctx context.Context, w *tx) { w.exec(ctx, "INSERT INTO moved VALUES ('a', NULL)") }),
+		add(10),
+		write(func(ctx context.Context, w *tx) { w.change(ctx, "UPDATE meta SET strangers = 7 WHERE strangers < 0") }),
+		write(func(ctx context.Context, w *tx) { // nobody looks at its error
+			w.exec(ctx, "INSERT INTO moved VALUES ('a', NULL)")
+			_ = w.QueryRowContext(ctx, "SELECT 1").Scan(new(int))
+			w.err = nil
+		}),
+		add(100))
+	for i, fails := range []bool{false, true, false, true, true, false} {
+		if errors.Is(errs[i], permissions.ErrBroken) != fails || !fails && errs[i] != nil {
+			t.Errorf("write %d: %v", i, errs[i])
+		}
+	}
+	n := 0
+	if err := s.writer.QueryRowContext(t.Context(), "SELECT strangers FROM meta").Scan(&n); err != nil || n != 111 {
+		t.Errorf("the rows add up to %d, %v", n, err)
+	}
+	if got := len(actors(t, s)); got != 3 {
+		t.Errorf("%d entries", got)
 	}
 }
 

@@ -122,7 +122,7 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 		t.rows.drop(r.id)
 	}
 	byNumber, byID := list[int64]{&numbers}, list[permissions.ID]{&ids}
-	if t.exec(ctx, deleteUsesOf, byID, limit) == int64(limit) {
+	if t.affected(ctx, deleteUsesOf, byID, limit) == int64(limit) {
 		return limit, nil
 	}
 	t.exec(ctx, deleteUses, byNumber)
@@ -155,7 +155,7 @@ func deleteSome(table, key, condition string) string {
 // sort is the pruner of one DELETE statement.
 func sort(text string) pruner {
 	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
-		return int(t.exec(ctx, text, micros(before), limit)), nil
+		return int(t.affected(ctx, text, micros(before), limit)), nil
 	}
 }
 
@@ -286,7 +286,7 @@ func ofSessions(find string, steps ...string) pruner {
 			if i == len(steps)-1 {
 				args = args[:1]
 			}
-			if changed += int(t.exec(ctx, text, args...)); changed >= limit {
+			if changed += int(t.affected(ctx, text, args...)); changed >= limit {
 				return limit, nil
 			}
 		}

@@ -123,7 +123,7 @@ func (s *Store) VerifyToken(ctx context.Context, hash permissions.Digest, now ti
 	}
 	token.UsedAt = minute
 	return writing(ctx, s, func(ctx context.Context, t *tx) (permissions.Token, error) {
-		if t.exec(ctx, `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`, micros(minute), token.ID) != 1 {
+		if t.affected(ctx, `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`, micros(minute), token.ID) != 1 {
 			return token, permissions.UnknownToken() // revoked a moment ago
 		}
 		return token, nil
@@ -146,7 +146,7 @@ func (s *Store) endToken(ctx context.Context, token permissions.Token, now time.
 		return nil
 	}
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		if t.exec(ctx, revokeToken, micros(now), token.ID) > 0 {
+		if t.affected(ctx, revokeToken, micros(now), token.ID) > 0 {
 			record := tokenRecord(permissions.TokenRevoked, token, "", "", now)
 			record.Detail["why"] = "expired"
 			s.append(ctx, t, record)

@@ -16,10 +16,12 @@ import (
 type tx struct {
 	conn *sql.Conn
 	ledger
-	rows  changes
-	err   error // of the first statement that failed
-	wrote bool  // a rollback would undo something
-	marks bool  // the mark has to cover it, for example because it revokes something
+	pipelined bool        // on a server
+	later     []statement // that go there with the next query, or the commit
+	rows      changes
+	err       error // of the first statement that failed
+	wrote     bool  // a rollback would undo something
+	marks     bool  // the mark has to cover it, for example because it revokes something
 
 	granted  bool                // a statement named the table of grants
 	unheeded bool                // a request was denied or not answered in time
@@ -29,27 +31,57 @@ type tx struct {
 // ExecContext is that of [sql.Conn] and notes that the transaction wrote. Once a statement has failed, it runs no other one: SQLite
 // may have rolled back, and what followed would be committed alone.
 func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (result sql.Result, err error) {
+	if args = t.begun(text, args); t.err == nil {
+		t.fail(t.send(ctx))
+	}
 	if t.err == nil {
-		t.wrote = true
-		t.granted = t.granted || strings.Contains(text, "grants") // the table
-		if args, t.err = driverArgs(args); t.err == nil {
-			result, t.err = t.conn.ExecContext(ctx, text, args...)
-		}
+		result, t.err = t.conn.ExecContext(ctx, text, args...)
 	}
 	return result, t.err
 }
 
-// exec is ExecContext that returns how many rows changed. Its error is t.err, with which the write fails, so that callers may go on.
-func (t *tx) exec(ctx context.Context, text string, args ...any) (changed int64) {
+// begun notes that a statement is about to write, and returns its arguments as the driver takes them.
+func (t *tx) begun(text string, args []any) []any {
+	if t.err == nil {
+		t.wrote = true
+		t.granted = t.granted || strings.Contains(text, "grants") // the table
+		args, t.err = driverArgs(args)
+	}
+	return args
+}
+
+// affected is ExecContext that returns how many rows changed. Its error is t.err, with which the write fails, so that callers may go on.
+func (t *tx) affected(ctx context.Context, text string, args ...any) (changed int64) {
 	if result, err := t.ExecContext(ctx, text, args...); err == nil {
 		changed, t.err = result.RowsAffected()
 	}
 	return changed
 }
 
+// exec executes a statement: on a server with the next query or the commit, whose error is then the statement's too, because each waits
+// for an answer.
+func (t *tx) exec(ctx context.Context, text string, args ...any) {
+	if !t.pipelined {
+		_ = t.affected(ctx, text, args...)
+	} else if args = t.begun(text, args); t.err == nil {
+		t.later = append(t.later, statement{text: text, args: args})
+	}
+}
+
+// send executes what waits in t.later, and more statements after it.
+func (t *tx) send(ctx context.Context, more ...statement) error {
+	list := append(t.later, more...)
+	if t.later = nil; len(list) == 0 {
+		return nil
+	}
+	return pipeline(ctx, t.conn, list)
+}
+
 // change is exec for a statement that has to change exactly one row, so that nothing is reported as closed while it is open.
 func (t *tx) change(ctx context.Context, text string, args ...any) {
-	if n := t.exec(ctx, text, args...); n != 1 {
+	if t.pipelined {
+		t.exec(ctx, changesOne(text), args...)
+	} else if n := t.affected(ctx, text, args...); n != 1 {
 		t.fail(damaged("the schema or a row", fmt.Errorf("a change of one row changed %d", n)))
 	}
 }
@@ -59,11 +91,15 @@ func (t *tx) fail(err error) { t.err = cmp.Or(t.err, err) }
 
 // QueryContext is that of [sql.Conn], for reading only.
 func (t *tx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	if err := t.send(ctx); err != nil {
+		return nil, err
+	}
 	return t.conn.QueryContext(ctx, text, args...)
 }
 
 // QueryRowContext is that of [sql.Conn], for reading only.
 func (t *tx) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	t.fail(t.send(ctx)) // PostgreSQL refuses the query then
 	return t.conn.QueryRowContext(ctx, text, args...)
 }
 
@@ -71,7 +107,7 @@ func (t *tx) QueryRowContext(ctx context.Context, text string, args ...any) *sql
 func (t *tx) returning(ctx context.Context, value any, text string, args ...any) {
 	if t.err == nil {
 		t.wrote = true
-		t.err = t.conn.QueryRowContext(ctx, text, args...).Scan(value)
+		t.err = t.QueryRowContext(ctx, text, args...).Scan(value)
 	}
 }
 

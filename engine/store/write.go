@@ -161,8 +161,9 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 
 // transact runs do in a transaction beside which no other one writes. do is given what differs from the last time if another process
 // has written since.
-func (s *Store) transact(ctx context.Context, conn *sql.Conn, do func(version int64) error) (err error) {
-	committed := false
+func (s *Store) transact(ctx context.Context, t *tx, do func(version int64) error) (err error) {
+	conn, committed := t.conn, false
+	t.pipelined = s.server != nil
 	defer func() {
 		if !committed { // also if do panics; SQLite may have rolled back itself, which is fine
 			_, _ = conn.ExecContext(ctx, "ROLLBACK")
@@ -175,7 +176,11 @@ func (s *Store) transact(ctx context.Context, conn *sql.Conn, do func(version in
 	if err != nil {
 		return err
 	}
-	_, err = conn.ExecContext(ctx, "COMMIT")
+	if t.pipelined {
+		err = t.send(ctx, statement{text: "COMMIT"})
+	} else {
+		_, err = conn.ExecContext(ctx, "COMMIT")
+	}
 	committed = err == nil
 	if s.server != nil {
 		s.server.ended(committed)
@@ -207,7 +212,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	s.stale = true
 	undone := false // rolled back on purpose
 	noted := false  // the entries as those of this process
-	err := s.transact(ctx, conn, func(version int64) error {
+	err := s.transact(ctx, t, func(version int64) error {
 		if err := s.catchUp(ctx, t, version, stale); err != nil {
 			return err
 		}
@@ -232,6 +237,9 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	})
 	if noted {
 		s.server.told.end(err == nil)
+	}
+	if serverFailed(err) && !isGone(err) && len(group) > 1 { // the statement of one of them may have failed
+		err = errRunAlone
 	}
 	if err == nil {
 		passed("group.after", len(group))

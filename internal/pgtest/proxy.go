@@ -2,6 +2,8 @@ package pgtest
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net"
 	"net/url"
@@ -24,8 +26,24 @@ type Proxy struct {
 	// URL is that of the database behind the proxy.
 	URL string
 
-	lose atomic.Int32
+	lose  atomic.Int32
+	trips atomic.Int64
 }
+
+// Trips is how often a client waited for an answer so far.
+func (p *Proxy) Trips() int64 { return p.trips.Load() }
+
+// HasLost reports whether what Lose said was lost.
+func (p *Proxy) HasLost() bool { return Loss(p.lose.Load()) == Nothing }
+
+// What the protocol has for a COMMIT that pgx prepared, which it names by the hash of its text, and for the end of what is sent at once.
+var (
+	bindsCommit = func() []byte {
+		sum := sha256.Sum256([]byte("COMMIT"))
+		return []byte("\x00stmtcache_" + hex.EncodeToString(sum[:24]) + "\x00")
+	}()
+	syncs = []byte("S\x00\x00\x00\x04")
+)
 
 // Lose has the next COMMIT lost, or the answer to it.
 func (p *Proxy) Lose(what Loss) { p.lose.Store(int32(what)) }
@@ -86,7 +104,8 @@ func (p *Proxy) serve(client net.Conn, behind string) {
 		if err != nil {
 			break
 		}
-		if bytes.Contains(part[:n], []byte("COMMIT")) {
+		p.trips.Add(int64(bytes.Count(part[:n], syncs)))
+		if bytes.Contains(part[:n], bindsCommit) {
 			switch Loss(p.lose.Swap(int32(Nothing))) {
 			case TheCommit:
 				return
