@@ -70,14 +70,23 @@ func onPostgres(text string) string {
 }
 
 // serverConn is a connection that takes the statements of SQLite.
-type serverConn struct{ *stdlib.Conn }
+type serverConn struct {
+	*stdlib.Conn
 
-func (c serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	first []statement // that go with the next query
+}
+
+func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	return c.Conn.ExecContext(ctx, onPostgres(text), escapeArgs(args))
 }
 
-func (c serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.Conn.QueryContext(ctx, onPostgres(text), escapeArgs(args))
+func (c *serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (rows driver.Rows, err error) {
+	if first := c.first; len(first) > 0 {
+		c.first = nil
+		rows, err = c.queryAfter(ctx, first, text, args)
+	} else {
+		rows, err = c.Conn.QueryContext(ctx, onPostgres(text), escapeArgs(args))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -158,5 +167,5 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return serverConn{conn.(*stdlib.Conn)}, nil //nolint:errcheck,forcetypeassert // what its connector makes
+	return &serverConn{Conn: conn.(*stdlib.Conn)}, nil //nolint:errcheck,forcetypeassert // what its connector makes
 }

@@ -119,7 +119,7 @@ func (s *Store) checkServer(ctx context.Context) error {
 	}
 	own := uint32(0)
 	err = conn.Raw(func(c any) error {
-		own = c.(serverConn).Conn.Conn().PgConn().PID() //nolint:errcheck,forcetypeassert // our driver's
+		own = c.(*serverConn).Conn.Conn().PgConn().PID() //nolint:errcheck,forcetypeassert // our driver's
 		return nil
 	})
 	refuse := func(why, advice string) error {

@@ -77,6 +77,17 @@ func (t *tx) send(ctx context.Context, more ...statement) error {
 	return pipeline(ctx, t.conn, list)
 }
 
+// goFirst has what waits in t.later sent with the next query.
+func (t *tx) goFirst() {
+	if list := t.later; len(list) > 0 {
+		t.later = nil
+		t.fail(t.conn.Raw(func(c any) error {
+			c.(*serverConn).first = list //nolint:errcheck,forcetypeassert // what its connector makes
+			return nil
+		}))
+	}
+}
+
 // change is exec for a statement that has to change exactly one row, so that nothing is reported as closed while it is open.
 func (t *tx) change(ctx context.Context, text string, args ...any) {
 	if t.pipelined {
@@ -91,15 +102,13 @@ func (t *tx) fail(err error) { t.err = cmp.Or(t.err, err) }
 
 // QueryContext is that of [sql.Conn], for reading only.
 func (t *tx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	if err := t.send(ctx); err != nil {
-		return nil, err
-	}
+	t.goFirst()
 	return t.conn.QueryContext(ctx, text, args...)
 }
 
 // QueryRowContext is that of [sql.Conn], for reading only.
 func (t *tx) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
-	t.fail(t.send(ctx)) // PostgreSQL refuses the query then
+	t.goFirst()
 	return t.conn.QueryRowContext(ctx, text, args...)
 }
 
