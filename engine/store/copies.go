@@ -30,12 +30,17 @@ func (s *Store) Copies(ctx context.Context, ids ...permissions.ID) ([]permission
 			return slices.Clone(row.copies), nil
 		}
 	}
-	return reading(ctx, s, func(from source) ([]permissions.Copy, error) {
-		if len(ids) == 1 {
-			return s.copiesOf(ctx, from, ids[0])
-		}
-		return s.copies(ctx, from, "a copy", readCopiesOfMany, list[permissions.ID]{&ids})
-	})
+	if len(ids) != 1 {
+		return reading(ctx, s, func(from source) ([]permissions.Copy, error) {
+			return s.copies(ctx, from, "a copy", readCopiesOfMany, list[permissions.ID]{&ids})
+		})
+	}
+	begun := s.rows.reading(ids[0])
+	found, err := reading(ctx, s, func(from source) ([]permissions.Copy, error) { return s.copiesOf(ctx, from, ids[0]) })
+	if err == nil && s.server != nil {
+		s.rows.putCopies(begun, found)
+	}
+	return slices.Clone(found), err
 }
 
 func (s *Store) copiesOf(ctx context.Context, from source, id permissions.ID) ([]permissions.Copy, error) {

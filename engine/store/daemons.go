@@ -22,7 +22,8 @@ const (
 	joinDaemons = `INSERT INTO daemons (id, place, until, wrote) VALUES ($1, $2, clock_timestamp() + $3 * INTERVAL '1 ms', 0) ` +
 		`RETURNING clock_timestamp()`
 
-	renewDaemon = `UPDATE daemons SET until = clock_timestamp() + $2 * INTERVAL '1 ms' WHERE id = $1 RETURNING clock_timestamp()`
+	renewDaemon = `WITH old AS (DELETE FROM changes WHERE version < (SELECT version FROM writer) - ` + keptChanges + `) ` +
+		`UPDATE daemons SET until = clock_timestamp() + $2 * INTERVAL '1 ms' WHERE id = $1 RETURNING clock_timestamp()`
 
 	leaveDaemons = `WITH own AS (DELETE FROM leases WHERE holder = $1) DELETE FROM daemons WHERE id = $1`
 
@@ -222,7 +223,9 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 		return nil
 	}
 	at.newest.Store(version)
-	s.forget()
+	if err := s.forgetChanged(ctx, s.readers, at.known.Load(), version+1); err != nil {
+		return s.fault(ctx, err)
+	}
 	s.halt.Store(nil)
 	s.bell.ring()
 	for {
@@ -243,6 +246,30 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 			return nil
 		}
 	}
+}
+
+const (
+	addChanges  = `INSERT INTO changes (version, what) VALUES ($1, $2)`
+	readChanges = `SELECT what FROM changes WHERE version > $1 AND version < $2`
+	// maxChanges is how many commits of others are looked through, and keptChanges how many are kept.
+	maxChanges, keptChanges = 1000, `5000`
+)
+
+// forgetChanged drops from memory what the commits between two versions changed, or all of it if that is not known.
+func (s *Store) forgetChanged(ctx context.Context, from source, after, before int64) error {
+	s.tail.drop()
+	var all [][]string
+	between, err := before-after-1, error(nil)
+	if between <= maxChanges {
+		all, err = collect(ctx, from, "", func(what *[]string) []any { return []any{list[string]{what}} }, readChanges, after, before)
+	}
+	if int64(len(all)) < between {
+		s.forget()
+	}
+	for _, what := range all {
+		s.memory.forgetChanged(what)
+	}
+	return err
 }
 
 // followsOn returns nil if the first entry of a list follows the one that was read last, where that is the one before.

@@ -29,8 +29,9 @@ var onServer = strings.NewReplacer(
 	markOriginal, `SELECT 1`,
 	gateEntry, `audit.type IN ('`+strings.Join(gateTypes, `', '`)+`')`,
 	sessionEntry, `entries.type IN ('SESSION_STATUS', 'SESSION_ENDED', 'TOOL_STARTED', 'TOOL_FINISHED')`,
-	`audit.type IN `+usedTypes, `audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')`,
-	`audit.type = `+settledType, `audit.type = 'REQUEST_SETTLED'`,
+	// OFFSET has the entries of one request looked up by the index; without it, those of all requests may be read first.
+	`audit.type IN `+usedTypes, `audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED') OFFSET 0`,
+	`audit.type = `+settledType, `audit.type = 'REQUEST_SETTLED' OFFSET 0`,
 	`audit.type = `+resumedType, `audit.type = 'AGENT_RESUMED'`,
 	`audit.request IN (+requests.number, requests.id)`, `audit.request = requests.id`,
 	`number IN (SELECT value FROM json_each(`, `number IN (SELECT value::bigint FROM json_each(`,
@@ -77,6 +78,7 @@ type serverConn struct {
 }
 
 func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	c.first = nil // of what nothing was read after
 	return c.Conn.ExecContext(ctx, onPostgres(text), escapeArgs(args))
 }
 

@@ -22,7 +22,11 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 			return err
 		}
 	}
-	s.forget()
+	if stale || s.server == nil {
+		s.forget()
+	} else if err := s.forgetChanged(ctx, t, s.server.last, s.server.began); err != nil {
+		return err
+	}
 	if err := s.readLedger(ctx, t); err != nil {
 		return err
 	}

@@ -37,15 +37,45 @@ func (m *memory) forget() {
 	m.tail.drop()
 }
 
+// Besides ids of requests, what a commit changed of the memory of daemons.
+const (
+	allRows    = "*"
+	ofGrants   = "grants"
+	ofUnheeded = "unheeded"
+)
+
+// forgetChanged drops what a commit changed.
+func (m *memory) forgetChanged(what []string) {
+	for _, one := range what {
+		switch one {
+		case allRows:
+			m.rows.dropAll()
+		case ofGrants:
+			m.held.drop()
+		case ofUnheeded:
+			m.heeded.drop()
+		default:
+			m.rows.drop(permissions.ID(one))
+		}
+	}
+}
+
 // rows caches the requests that were written last, with their copies, as of the last commit: a request is usually read, answered,
 // used and shown soon after it is asked. It is safe for concurrent use.
 //
 // Every statement that changes a column of [requestColumns], or a copy, stores or drops the request in the [changes] of its
 // transaction; after a commit whose outcome is unknown, or a write by another process, all are dropped.
 type rows struct {
-	mu  sync.Mutex
-	lru *simplelru.LRU[permissions.ID, cachedRow]
+	mu    sync.Mutex
+	lru   *simplelru.LRU[permissions.ID, cachedRow]
+	reads map[permissions.ID]*rowRead // since when nobody has changed what was or is being read
 }
+
+// rowRead is a read of a request that nobody has changed since it began.
+type rowRead struct{ id permissions.ID }
+
+// maxReads is how many reads are remembered.
+const maxReads = 1000
 
 // cachedRow is a request as it is in the file, and its copies if those are known. Nobody changes what it refers to.
 type cachedRow struct {
@@ -71,7 +101,49 @@ func (m *rows) get(id permissions.ID) (cachedRow, bool) {
 func (m *rows) dropAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	clear(m.reads)
 	m.lru.Purge()
+}
+
+func (m *rows) drop(id permissions.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.reads, id)
+	m.lru.Remove(id)
+}
+
+// reading notes that a request, or its copies, is about to be read, for [rows.put].
+func (m *rows) reading(id permissions.ID) *rowRead {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if begun := m.reads[id]; begun != nil {
+		return begun
+	}
+	if m.reads == nil || len(m.reads) >= maxReads {
+		m.reads = map[permissions.ID]*rowRead{}
+	}
+	begun := &rowRead{id}
+	m.reads[id] = begun
+	return begun
+}
+
+// put caches a request that was read, unless it may have been changed meanwhile.
+func (m *rows) put(begun *rowRead, r permissions.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, cached := m.lru.Get(r.ID); !cached && m.reads[r.ID] == begun && textLength(r) <= maxText {
+		m.lru.Add(r.ID, cachedRow{Request: clipped(r)})
+	}
+}
+
+// putCopies is put of the copies of a request that is cached.
+func (m *rows) putCopies(begun *rowRead, copies []permissions.Copy) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if row, cached := m.lru.Get(begun.id); cached && m.reads[begun.id] == begun {
+		row.copies, row.shown = slices.Clip(copies), true
+		m.lru.Add(begun.id, row)
+	}
 }
 
 // commit caches what a committed transaction wrote.
@@ -79,7 +151,11 @@ func (m *rows) commit(c *changes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c.all {
+		clear(m.reads)
 		m.lru.Purge()
+	}
+	for id := range c.touched {
+		delete(m.reads, id)
 	}
 	for id, row := range c.own {
 		if row == nil || textLength(row.Request) > maxText {
@@ -93,8 +169,17 @@ func (m *rows) commit(c *changes) {
 // changes are the requests that one transaction has written, on top of the cached ones.
 type changes struct {
 	*rows
-	own map[permissions.ID]*cachedRow // nil: dropped
-	all bool                          // those of the cache are dropped
+	own     map[permissions.ID]*cachedRow // nil: dropped
+	all     bool                          // those of the cache are dropped
+	touched map[permissions.ID]bool       // whether cached or not
+}
+
+// touch notes that a request or a copy of it changed.
+func (c *changes) touch(id permissions.ID) {
+	if c.touched == nil {
+		c.touched = map[permissions.ID]bool{}
+	}
+	c.touched[id] = true
 }
 
 func (c *changes) get(id permissions.ID) (row cachedRow, cached bool) {
@@ -108,6 +193,7 @@ func (c *changes) get(id permissions.ID) (row cachedRow, cached bool) {
 }
 
 func (c *changes) put(id permissions.ID, row *cachedRow) {
+	c.touch(id)
 	if c.own == nil {
 		c.own = map[permissions.ID]*cachedRow{}
 	}
@@ -117,10 +203,15 @@ func (c *changes) put(id permissions.ID, row *cachedRow) {
 // keep caches a request that was changed.
 func (c *changes) keep(r permissions.Request) {
 	row, _ := c.get(r.ID)
-	r.Asked, r.EscalateTo = slices.Clip(r.Asked), slices.Clip(r.EscalateTo) // whoever appends to what is read gets an array of their own
-	r.Options, r.Votes, r.Under = slices.Clip(r.Options), slices.Clip(r.Votes), slices.Clip(r.Under)
-	row.Request = r
+	row.Request = clipped(r)
 	c.put(r.ID, &row)
+}
+
+// clipped is r for several readers: whoever appends to what is read gets an array of their own.
+func clipped(r permissions.Request) permissions.Request {
+	r.Asked, r.EscalateTo = slices.Clip(r.Asked), slices.Clip(r.EscalateTo)
+	r.Options, r.Votes, r.Under = slices.Clip(r.Options), slices.Clip(r.Votes), slices.Clip(r.Under)
+	return r
 }
 
 // orderOfCopies is the order of copies within a request.
@@ -147,6 +238,7 @@ func (c *changes) keepCopies(id permissions.ID, copies []permissions.Copy) {
 
 // keepCopy caches a copy that was written, if the others are known.
 func (c *changes) keepCopy(one permissions.Copy) {
+	c.touch(one.Request)
 	if row, cached := c.get(one.Request); cached && row.shown {
 		others := slices.DeleteFunc(slices.Clone(row.copies), func(o permissions.Copy) bool { return orderOfCopies(o, one) == 0 })
 		c.keepCopies(one.Request, append(others, copyAsStored(one)))
@@ -155,6 +247,7 @@ func (c *changes) keepCopy(one permissions.Copy) {
 
 // dropCopies forgets the copies of a request.
 func (c *changes) dropCopies(id permissions.ID) {
+	c.touch(id)
 	if row, cached := c.get(id); cached {
 		row.copies, row.shown = nil, false
 		c.put(id, &row)

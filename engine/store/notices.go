@@ -209,7 +209,9 @@ func (s *Store) PutProposal(
 			sender.Proposed = permissions.ProposedPairing{}
 		}
 		p := sender.Proposed
-		if t.affected(ctx, writeProposal, p.Person, p.By, p.From, instant{&p.At}, senderGate.mac(s.seals, sender), sender.Via, sender.Account) == 0 {
+		changed := t.affected(ctx, writeProposal,
+			p.Person, p.By, p.From, instant{&p.At}, senderGate.mac(s.seals, sender), sender.Via, sender.Account)
+		if changed == 0 {
 			return permissions.NoSender(sender.Account)
 		}
 		for _, n := range tell {

@@ -28,6 +28,14 @@ func pipeline(ctx context.Context, conn *sql.Conn, list []statement) error {
 	})
 }
 
+// sendFirst has statements sent with the next query, before it.
+func sendFirst(conn *sql.Conn, list []statement) error {
+	return conn.Raw(func(c any) error {
+		c.(*serverConn).first = list //nolint:errcheck,forcetypeassert // what its connector makes
+		return nil
+	})
+}
+
 // sendAll sends statements at once.
 func (c *serverConn) sendAll(ctx context.Context, list []statement) pgx.BatchResults {
 	var batch pgx.Batch

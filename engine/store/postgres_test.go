@@ -466,6 +466,98 @@ func TestAStatementThatFailsInTheEndFailsItsWriteAlone(t *testing.T) {
 	}
 }
 
+// TestWhatOthersChangedIsReadAgain, whether a daemon finds out before it writes or by looking, and nothing else is. Where it is not known
+// what they changed, all of it is read again.
+func TestWhatOthersChangedIsReadAgain(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	s, other := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	s.server.others.Store(true)
+	other.server.others.Store(true)
+	opening := newAsk()
+	scope := permissions.For(15 * time.Minute)
+	opening.Request.Options = permissions.Offer(opening.Request, []permissions.Scope{scope}, scope)
+	opening.Request.Digest = permissions.ComputeDigest(opening.Request)
+	r, _, err := other.Open(t.Context(), opening)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := insert(t, other)
+	one := permissions.Copy{Request: r.ID, Person: "fay", Connector: "telegram", Ref: "1", Shown: 1, SentAt: time.Now()}
+	yes := fayAllows()
+	yes.Vote.Answer = permissions.Allow(scope)
+	var grants []permissions.Grant
+	steps := []func() error{
+		func() error { return nil },
+		func() error { return other.AddCopies(t.Context(), []permissions.Copy{one}) },
+		func() error { one.Button = "b"; return other.MarkShown(t.Context(), one, "1") },
+		func() error { _, err := other.Apply(t.Context(), r.ID, yes); return err },
+		func() (err error) {
+			if grants, err = other.Grants(t.Context(), r.Caller.Name, time.Now()); err != nil || len(grants) != 1 {
+				return fmt.Errorf("%d grants, %w", len(grants), err)
+			}
+			_, err = other.Revoke(t.Context(), grants[0].ID, "fay", "telegram", time.Now(), 1)
+			return err
+		},
+		func() error { return other.ForgetCopies(t.Context(), "telegram") },
+		func() error { return nil },
+		func() error {
+			other.server.others.Store(false)
+			one.Failed = "blocked"
+			return other.MarkFailed(t.Context(), one)
+		},
+	}
+	notice := []func() error{
+		func() error { return s.write(t.Context(), func(context.Context, *tx) error { return nil }) },
+		func() error {
+			return s.look(t.Context(), func(context.Context, []permissions.Entry) error { return nil })
+		},
+	}
+	if err := errors.Join(notice[0](), notice[1]()); err != nil {
+		t.Fatal(err)
+	}
+	for i, change := range steps {
+		for _, id := range []permissions.ID{r.ID, same.ID} {
+			_, err := s.Read(t.Context(), id)
+			_, failed := s.Copies(t.Context(), id)
+			if _, cached := s.rows.get(id); err != nil || failed != nil || !cached {
+				t.Fatal("not read", err, failed)
+			}
+		}
+		other.forget()
+		if err := errors.Join(change(), notice[i%2]()); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		RowsAreTheFile(t, s)
+		if _, kept := s.rows.get(same.ID); kept != (i < 5) {
+			t.Errorf("step %d: the other request is kept: %v", i, kept)
+		}
+		mine, err := s.Grants(t.Context(), r.Caller.Name, time.Now())
+		if left, failed := other.Grants(t.Context(), r.Caller.Name, time.Now()); err != nil || failed != nil || len(left) != len(mine) {
+			t.Errorf("step %d: %d grants, %d at the other, %v, %v", i, len(mine), len(left), err, failed)
+		}
+	}
+}
+
+// TestARequestIsReadWithoutTheEntriesOfOthers, however many there are.
+func TestARequestIsReadWithoutTheEntriesOfOthers(t *testing.T) {
+	url := emptyDatabase(t)
+	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), url)
+	for range 100 {
+		if _, err := s.Apply(t.Context(), insert(t, s).ID, fayAllows()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	query(t, url, `ANALYZE`)
+	for _, text := range []string{readNumber, readBelow} {
+		text = strings.NewReplacer("$1", "5", "$2", "1").Replace(text)
+		plan, err := collect(t.Context(), s.writer, "", value[string], "EXPLAIN "+text)
+		all, byIndex := strings.Join(plan, "\n"), "Index Cond: (request = requests.id)"
+		if err != nil || strings.Count(all, "SubPlan") != 2 || strings.Count(all, byIndex) != 2 {
+			t.Errorf("%s\n%v", all, err)
+		}
+	}
+}
+
 // ownCluster is a PostgreSQL that the test may stop.
 func ownCluster(t *testing.T) *pgtest.Cluster {
 	t.Helper()
@@ -589,7 +681,7 @@ func TestBothDatabasesHaveTheSameColumns(t *testing.T) {
 			all[c[0]] = c[1]
 		}
 		maps.DeleteFunc(all, func(name, _ string) bool {
-			of := []string{"goose", "sqlite", "types.", "writer.", "daemons.", "leases."}
+			of := []string{"goose", "sqlite", "types.", "writer.", "daemons.", "leases.", "changes."}
 			return slices.ContainsFunc(of, func(of string) bool { return strings.HasPrefix(name, of) })
 		})
 		return all
@@ -622,7 +714,7 @@ func TestADatabaseThatIsRefused(t *testing.T) {
 	defer query(t, latin, `DROP DATABASE latin WITH (FORCE)`)
 	port := good[strings.LastIndex(good, ":"):strings.LastIndex(good, "/")]
 	for url, want := range map[string]string{
-		good: "was written by a newer daycared (schema 99, this one knows 2)",
+		good: "was written by a newer daycared (schema 99, this one knows 3)",
 		latin[:strings.LastIndex(latin, "/")] + "/latin?sslmode=disable":      "its encoding is LATIN1",
 		"postgres://daycared:hush@127.0.0.1" + port + "/none?sslmode=disable": `database "none" does not exist`,
 		"postgres://daycared:hush@127.0.0.1:1/x?sslmode=disable":              "does not answer",

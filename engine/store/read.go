@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 )
 
@@ -16,18 +17,19 @@ func (s *Store) read(ctx context.Context, do func(source) error) error {
 	}
 	defer func() { _ = conn.Close() }() // only returns it to the pool
 	passed("read", 1)
-	if _, err := conn.ExecContext(unlessOver(ctx), s.beginRead()); err != nil {
+	if err := s.beginRead(ctx, conn); err != nil {
 		return s.fault(ctx, err)
 	}
 	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // nothing to commit
 	return s.explain(ctx, do(view{conn}))
 }
 
-func (s *Store) beginRead() string {
+func (s *Store) beginRead(ctx context.Context, conn *sql.Conn) error {
 	if s.server != nil {
-		return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+		return sendFirst(conn, []statement{{text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}})
 	}
-	return "BEGIN"
+	_, err := conn.ExecContext(unlessOver(ctx), "BEGIN")
+	return err
 }
 
 // reading is [Store.read] of one value.

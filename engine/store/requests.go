@@ -280,7 +280,12 @@ func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Reques
 	if row, cached := s.rows.get(id); cached {
 		return row.Request, nil
 	}
-	return reading(ctx, s, func(from source) (permissions.Request, error) { return s.load(ctx, from, id) })
+	begun := s.rows.reading(id)
+	r, err := reading(ctx, s, func(from source) (permissions.Request, error) { return s.load(ctx, from, id) })
+	if err == nil && s.server != nil { // another daemon may have written it, of which there is more to be read soon
+		s.rows.put(begun, r)
+	}
+	return r, err
 }
 
 const readRequest = `SELECT ` + sealedRequest + ` FROM requests WHERE id = $1`

@@ -123,7 +123,8 @@ func (s *Store) VerifyToken(ctx context.Context, hash permissions.Digest, now ti
 	}
 	token.UsedAt = minute
 	return writing(ctx, s, func(ctx context.Context, t *tx) (permissions.Token, error) {
-		if t.affected(ctx, `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`, micros(minute), token.ID) != 1 {
+		const use = `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`
+		if t.affected(ctx, use, micros(minute), token.ID) != 1 {
 			return token, permissions.UnknownToken() // revoked a moment ago
 		}
 		return token, nil

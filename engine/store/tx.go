@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -70,7 +71,7 @@ func (t *tx) exec(ctx context.Context, text string, args ...any) {
 
 // send executes what waits in t.later, and more statements after it.
 func (t *tx) send(ctx context.Context, more ...statement) error {
-	list := append(t.later, more...)
+	list := slices.Concat(t.later, more)
 	if t.later = nil; len(list) == 0 {
 		return nil
 	}
@@ -81,10 +82,7 @@ func (t *tx) send(ctx context.Context, more ...statement) error {
 func (t *tx) goFirst() {
 	if list := t.later; len(list) > 0 {
 		t.later = nil
-		t.fail(t.conn.Raw(func(c any) error {
-			c.(*serverConn).first = list //nolint:errcheck,forcetypeassert // what its connector makes
-			return nil
-		}))
+		t.fail(sendFirst(t.conn, list))
 	}
 }
 
@@ -118,6 +116,23 @@ func (t *tx) returning(ctx context.Context, value any, text string, args ...any)
 		t.wrote = true
 		t.err = t.QueryRowContext(ctx, text, args...).Scan(value)
 	}
+}
+
+// changes names what the transaction changed of what daemons have in memory.
+func (t *tx) changes() (what []string) {
+	for id := range t.rows.touched {
+		what = append(what, string(id))
+	}
+	if t.rows.all || len(what) > maxRows {
+		what = []string{allRows}
+	}
+	if t.granted {
+		what = append(what, ofGrants)
+	}
+	if t.unheeded {
+		what = append(what, ofUnheeded)
+	}
+	return what
 }
 
 // ledger is what every write needs, kept in memory.

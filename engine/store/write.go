@@ -228,6 +228,11 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 				return err
 			}
 		}
+		if s.server != nil && s.server.others.Load() {
+			what := t.changes()
+			t.err = nil // that of a write which was refused alone
+			t.exec(ctx, addChanges, s.server.began, list[string]{&what})
+		}
 		passed("group.before", len(group))
 		s.tried = t.head
 		if noted = s.server != nil && t.seq > first; noted {
