@@ -248,30 +248,6 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 	}
 }
 
-const (
-	addChanges  = `INSERT INTO changes (version, what) VALUES ($1, $2)`
-	readChanges = `SELECT what FROM changes WHERE version > $1 AND version < $2`
-	// maxChanges is how many commits of others are looked through, and keptChanges how many are kept.
-	maxChanges, keptChanges = 1000, `5000`
-)
-
-// forgetChanged drops from memory what the commits between two versions changed, or all of it if that is not known.
-func (s *Store) forgetChanged(ctx context.Context, from source, after, before int64) error {
-	s.tail.drop()
-	var all [][]string
-	between, err := before-after-1, error(nil)
-	if between <= maxChanges {
-		all, err = collect(ctx, from, "", func(what *[]string) []any { return []any{list[string]{what}} }, readChanges, after, before)
-	}
-	if int64(len(all)) < between {
-		s.forget()
-	}
-	for _, what := range all {
-		s.memory.forgetChanged(what)
-	}
-	return err
-}
-
 // followsOn returns nil if the first entry of a list follows the one that was read last, where that is the one before.
 func (s *Store) followsOn(list []permissions.Entry) error {
 	if last := s.server.told.newest(head{}); len(list) > 0 && last.seq > 0 && list[0].Seq == last.seq+1 && list[0].Prev != last.hash {

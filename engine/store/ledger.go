@@ -46,6 +46,30 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 	return nil
 }
 
+const (
+	addChanges  = `INSERT INTO changes (version, what) VALUES ($1, $2)`
+	readChanges = `SELECT what FROM changes WHERE version > $1 AND version < $2`
+	// maxChanges is how many commits of others are looked through, and keptChanges how many are kept.
+	maxChanges, keptChanges = 1000, `5000`
+)
+
+// forgetChanged drops from memory what the commits between two versions changed, or all of it if that is not known.
+func (s *Store) forgetChanged(ctx context.Context, from source, after, before int64) error {
+	s.tail.drop()
+	var all [][]string
+	between, err := before-after-1, error(nil)
+	if between <= maxChanges {
+		all, err = collect(ctx, from, "", func(what *[]string) []any { return []any{list[string]{what}} }, readChanges, after, before)
+	}
+	if int64(len(all)) < between {
+		s.forget()
+	}
+	for _, what := range all {
+		s.memory.forgetChanged(what)
+	}
+	return err
+}
+
 // continues returns nil if the audit goes on from the newest entry that this process knows, which only other daemons on the same server
 // may do.
 func (s *Store) continues(ctx context.Context, t *tx, known head) error {
