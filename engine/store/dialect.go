@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"database/sql/driver"
 	"encoding/hex"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
-
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // gateTypes are the types of the index audit_gates.
@@ -68,31 +65,6 @@ func onPostgres(text string) string {
 	out := onServer.Replace(text)
 	texts.Store(text, out)
 	return out
-}
-
-// serverConn is a connection that takes the statements of SQLite.
-type serverConn struct {
-	*stdlib.Conn
-
-	first []statement // that go with the next query
-}
-
-func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	c.first = nil // of what nothing was read after
-	return c.Conn.ExecContext(ctx, onPostgres(text), escapeArgs(args))
-}
-
-func (c *serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (rows driver.Rows, err error) {
-	if first := c.first; len(first) > 0 {
-		c.first = nil
-		rows, err = c.queryAfter(ctx, first, text, args)
-	} else {
-		rows, err = c.Conn.QueryContext(ctx, onPostgres(text), escapeArgs(args))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return serverRows{rows}, nil
 }
 
 // serverRows are rows whose texts are as they were before [escapeText].
@@ -159,15 +131,4 @@ func unescapeText(text string) string {
 		}
 	}
 	return strings.Join(parts, "")
-}
-
-// serverConnector makes [serverConn].
-type serverConnector struct{ driver.Connector }
-
-func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &serverConn{Conn: conn.(*stdlib.Conn)}, nil //nolint:errcheck,forcetypeassert // what its connector makes
 }

@@ -3,38 +3,60 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"io"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// statement is one that goes to PostgreSQL together with others, in one round trip.
-type statement struct {
-	text string
-	args []any // as the driver takes them
-	into []any // destinations of the columns of its one row; empty: it returns no row that matters
+// serverConn is a connection that takes the statements of SQLite.
+type serverConn struct {
+	*stdlib.Conn
+
+	first []statement // that go with the next query
 }
 
-// pipeline executes statements on a server in one round trip, until the first one that fails.
-func pipeline(ctx context.Context, conn *sql.Conn, list []statement) error {
-	return conn.Raw(func(c any) (err error) {
-		results := c.(*serverConn).sendAll(ctx, list) //nolint:errcheck,forcetypeassert // what its connector makes
-		defer func() { err = cmp.Or(err, results.Close()) }()
-		return received(results, list)
-	})
+func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	c.first = nil // of what nothing was read after
+	return c.Conn.ExecContext(ctx, onPostgres(text), escapeArgs(args))
 }
 
-// sendFirst has statements sent with the next query, before it.
-func sendFirst(conn *sql.Conn, list []statement) error {
-	return conn.Raw(func(c any) error {
-		c.(*serverConn).first = list //nolint:errcheck,forcetypeassert // what its connector makes
-		return nil
-	})
+func (c *serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (rows driver.Rows, err error) {
+	if first := c.first; len(first) > 0 {
+		c.first = nil
+		rows, err = c.queryAfter(ctx, first, text, args)
+	} else {
+		rows, err = c.Conn.QueryContext(ctx, onPostgres(text), escapeArgs(args))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return serverRows{rows}, nil
 }
+
+// serverConnector makes [serverConn].
+type serverConnector struct{ driver.Connector }
+
+func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &serverConn{Conn: conn.(*stdlib.Conn)}, nil //nolint:errcheck,forcetypeassert // what its connector makes
+}
+
+// pipeline implements [pipeliner].
+func (c *serverConn) pipeline(ctx context.Context, list []statement) (err error) {
+	results := c.sendAll(ctx, list)
+	defer func() { err = cmp.Or(err, results.Close()) }()
+	return received(results, list)
+}
+
+// sendFirst implements [pipeliner].
+func (c *serverConn) sendFirst(list []statement) { c.first = list }
 
 // sendAll sends statements at once.
 func (c *serverConn) sendAll(ctx context.Context, list []statement) pgx.BatchResults {
@@ -117,11 +139,4 @@ func (r pipelinedRows) Next(into []driver.Value) error {
 		}
 	}
 	return err
-}
-
-const divisionByZero = "22012"
-
-// changesOne makes a statement that changes rows fail with [divisionByZero] unless it changes one.
-func changesOne(text string) string {
-	return `WITH changed AS (` + text + ` RETURNING 1) SELECT 1 / (COUNT(*) = 1)::integer FROM changed`
 }

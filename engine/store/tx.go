@@ -12,6 +12,43 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
+// statement is one that goes to PostgreSQL together with others, in one round trip.
+type statement struct {
+	text string
+	args []any // as the driver takes them
+	into []any // destinations of the columns of its one row; empty: it returns no row that matters
+}
+
+// pipeliner is a connection to a server.
+type pipeliner interface {
+	// pipeline executes statements in one round trip, until the first one that fails.
+	pipeline(ctx context.Context, list []statement) error
+	// sendFirst has statements sent with the next query, before it.
+	sendFirst(list []statement)
+}
+
+// pipeline is that of a connection to a server.
+func pipeline(ctx context.Context, conn *sql.Conn, list []statement) error {
+	return conn.Raw(func(c any) error {
+		return c.(pipeliner).pipeline(ctx, list) //nolint:errcheck,forcetypeassert // what its connector makes
+	})
+}
+
+// sendFirst is that of a connection to a server.
+func sendFirst(conn *sql.Conn, list []statement) error {
+	return conn.Raw(func(c any) error {
+		c.(pipeliner).sendFirst(list) //nolint:errcheck,forcetypeassert // what its connector makes
+		return nil
+	})
+}
+
+const divisionByZero = "22012"
+
+// changesOne makes a statement that changes rows fail with [divisionByZero] unless it changes one.
+func changesOne(text string) string {
+	return `WITH changed AS (` + text + ` RETURNING 1) SELECT 1 / (COUNT(*) = 1)::integer FROM changed`
+}
+
 // tx is one write transaction, and the state in memory that its commit will set. It uses the bare connection: sql.Tx
 // starts a goroutine for itself and for every query, which costs more than the queries.
 type tx struct {
