@@ -175,6 +175,7 @@ var appended = map[string][]string{
 	"substitution": {"%s $(rm keep)", "%s `rm keep`", "%s \"$(rm keep)\"", "%s ${n:=$(rm keep)}", "%s <(rm keep)"},
 	"redirection":  {"%s > keep", "%s >> ~/.profile", "%s > .git/config", "%s 2> keep", "%s > /etc/x", "%s &> keep"},
 	"environment":  {"PATH=tools %s", "LD_PRELOAD=./a.so %s", "GIT_DIR=/x %s", "A=$(rm keep) %s", "export PATH=tools; %s", "PATH=tools; %s"},
+	"line ends":    {"%s # a\\\nrm keep", "%s #\\\nrm keep", "%s <<E\n\\\nE\nrm keep\nE", "%s <<\"\\$E\"\n$E\nrm keep\n\\$E"},
 	"wrappers":     {"env %s", "sudo %s", "xargs %s", "nice %s", "watch %s", "sh -c \"%s; rm keep\"", "ssh build.example.net %s"},
 	"shells":       {"eval '%s'; rm keep", "git() { rm keep; }; %s", "trap 'rm keep' EXIT; %s", "alias git=rm; %s"},
 	"expansions":   {"%s {a,b}", "%s *", "%s ~/x", "%s $HOME", "%s /???/x"},
@@ -244,7 +245,7 @@ func TestStarterSetsAllowNoBypass(t *testing.T) {
 		"AGENTS.md", "CLAUDE.md", "src/CLAUDE.md", ".github/workflows/ci.yml",
 		".gitlab-ci.yml", ".envrc", ".env", "Makefile", "sub/makefile", "package.json", "go.mod",
 		"Cargo.toml", "pyproject.toml", "setup.py", "Dockerfile", "build.gradle",
-		"CMakeLists.txt", "Jenkinsfile", ".gitattributes", "out/passwd", "../x", "/etc/x",
+		"CMakeLists.txt", "Jenkinsfile", ".gitattributes", "hooks/pre-commit", "nodemon.json", "cdk.json", "PKGBUILD", "sub/wrangler.toml", "buf.gen.yaml", "out/passwd", "../x", "/etc/x",
 	} {
 		for _, command := range []string{"echo a > " + name, "tee " + name} {
 			if v := judged(all, command); v.Effect == Allow {
