@@ -245,7 +245,8 @@ func TestStarterSetsAllowNoBypass(t *testing.T) {
 		"AGENTS.md", "CLAUDE.md", "src/CLAUDE.md", ".github/workflows/ci.yml",
 		".gitlab-ci.yml", ".envrc", ".env", "Makefile", "sub/makefile", "package.json", "go.mod",
 		"Cargo.toml", "pyproject.toml", "setup.py", "Dockerfile", "build.gradle",
-		"CMakeLists.txt", "Jenkinsfile", ".gitattributes", "hooks/pre-commit", "nodemon.json", "cdk.json", "PKGBUILD", "sub/wrangler.toml", "buf.gen.yaml", "out/passwd", "../x", "/etc/x",
+		"CMakeLists.txt", "Jenkinsfile", ".gitattributes", "hooks/pre-commit", "nodemon.json", "cdk.json",
+		"PKGBUILD", "sub/wrangler.toml", "buf.gen.yaml", "out/passwd", "../x", "/etc/x",
 	} {
 		for _, command := range []string{"echo a > " + name, "tee " + name} {
 			if v := judged(all, command); v.Effect == Allow {
@@ -271,20 +272,23 @@ func TestStarterSetsAllowNoBypass(t *testing.T) {
 // Files that a program writes without being told so by an option, and files that it reads by an expression, need a rule of their own.
 func TestWhatAProgramTouchesBesideItsWordsIsAsked(t *testing.T) {
 	s := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:workspace-edits"}, Rule{Allow: []string{
-		"run cp [-t *] ...", "run mv * *", "run ln [-s] * *", "run xxd ...", "run wget [-q] [-O-] *", "run curl [-s] [-O] *", "fetch api.example.org",
+		"run cp [-t *] ...", "run mv * *", "run ln [-s] * *", "run xxd ...", "run wget [-q] [-O-] *", "run curl [-s] [-O] *",
+		"fetch api.example.org",
 		"run jq [-r] ...", "run yq *", "run go build [-o *] *", "run git log", "write /home/kim/shop/docs/b.md",
 	}})
 	for command, want := range map[string]Effect{
 		"cp sub/Makefile .": "", "cp -t . sub/Makefile x": "", "mv sub/package.json .": "", "ln -s sub/x .": Allow, "cp a.txt b.txt": Allow,
 		"cp sub/Makefile sub/..": "", "cp sub/Makefile docs/b.md": Allow, "mv a.txt sub": Allow, "xxd a.txt Makefile": "", "xxd a.txt": Allow,
 		"xxd a.txt b.txt": Allow, "wget https://api.example.org/Makefile": "", "wget -q https://api.example.org/Make%66ile?x=y": "",
-		"wget https://api.example.org/a.txt": Allow, "wget https://api.example.org/sub/": Allow, "wget -O- https://api.example.org/Makefile": Allow,
-		"wget https://api.example.org/%zz": "", "curl -sO https://api.example.org/Makefile": "", "curl -O https://api.example.org/a.txt": Allow,
+		"wget https://api.example.org/a.txt": Allow, "wget https://api.example.org/sub/": Allow,
+		"wget -O- https://api.example.org/Makefile": Allow,
+		"wget https://api.example.org/%zz":          "", "curl -sO https://api.example.org/Makefile": "", "curl -O https://api.example.org/a.txt": Allow,
 		"curl -s https://api.example.org/Makefile": Allow, "jq -r .name a.json": Allow,
 		`jq -r 'import "config" as $c {search:"/home/kim/.docker"}; $c' a.json`: "", `jq 'include "x" {search:"/"}; .' a.json`: "",
 		`yq 'load_str("/etc/passwd")'`: "", `yq 'eval("lo" + "ad(0)")'`: "", "yq .a": Allow,
 		"go build -o Makefile x": "", "go build -o .git/hooks/pre-commit x": "", "go build -o bin/x x": Allow,
-		"git -C sub status": "", "git -C sub -C .. diff": "", "git -C . status": Allow, "git -C " + shop + " status": Allow, "git -C sub log": Allow,
+		"git -C sub status": "", "git -C sub -C .. diff": "", "git -C . status": Allow,
+		"git -C " + shop + " status": Allow, "git -C sub log": Allow,
 	} {
 		if v := judged(s, command); v.Effect != want {
 			t.Errorf("%q is %q, want %q: %v", command, v.Effect, want, v.Reasons)

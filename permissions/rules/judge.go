@@ -397,7 +397,8 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			if !strings.HasPrefix(word, "--") && len(word) > 2 && !joined { // -fFILE
 				j.items = append(j.items, item{kind: writes, act: a, name: word[2:], hidden: true})
 			}
-		case isWriter, (name == "uniq" || name == "xxd") && second(words, n), name == "ln", name == "cp" && (n == len(words)-1 || targeted(words)):
+		case isWriter, (name == "uniq" || name == "xxd") && second(words, n), name == "ln",
+			name == "cp" && (n == len(words)-1 || targeted(words)):
 			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: hidden})
 		case isReader, name == "cp":
 			j.items = append(j.items, item{kind: reads, act: a, name: word, inside: true, hidden: hidden})
