@@ -32,7 +32,7 @@ type Call struct {
 	event     string
 	answer    func(c Call, v Verdict) any // the event's output; nil: it has none
 	echo      string                      // the input returned with an allowed call; empty: none
-	questions []question                  // what the call asks instead of whether it may run
+	questions []permissions.Request       // what the call asks instead of whether it may run
 	mode      string
 	history   string                   // the agent's transcript file
 	given     json.RawMessage          // the tool's original input; nil: not read completely

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -218,8 +219,8 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 	if c.questions == nil {
 		asks = []permissions.Request{c.Request}
 	}
-	answers := map[string]string{}
-	for i, q := range asks {
+	var answers []string
+	for _, q := range asks {
 		var r permissions.Request
 		var v Verdict
 		if r, v = h.askOne(c, q, first); c.questions == nil {
@@ -238,9 +239,13 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 			}
 			return v
 		}
-		answers[c.questions[i].Question] = cmp.Or(r.Choice(), r.Comment)
+		answers = append(answers, cmp.Or(r.Choice(), r.Comment))
 	}
-	return Verdict{Allowed: true, Reason: "Answered.", Input: c.answered(answers)}
+	input, err := schema.ClaudeAnswered(json.RawMessage(c.echo), answers)
+	if err != nil {
+		return Refuse(err)
+	}
+	return Verdict{Allowed: true, Reason: "Answered.", Input: string(input)}
 }
 
 // askOne asks one question, unless settled is given. For a question with an answer it also returns the request.

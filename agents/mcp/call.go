@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,6 +43,9 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if err != nil {
 		return denied(err.Error())
 	}
+	if in.Tool == schema.ClaudeAsks {
+		return answers(ctx, s, r, in.Input)
+	}
 	q, err := in.question()
 	if err != nil {
 		return denied(err.Error())
@@ -55,6 +59,30 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 		return denied(o.Text)
 	}
 	return said(map[string]any{"behavior": "allow", "updatedInput": settled.Input})
+}
+
+// answers asks the questions of a call of Claude Code's own tool for that, one by one. The call is allowed with all answers in its input.
+// Without one it is denied, with what became of that question as the reason.
+func answers(ctx context.Context, s *Server, r *mcp.CallToolRequest, input json.RawMessage) *mcp.CallToolResult {
+	all, err := schema.ClaudeQuestions(input)
+	var given []string
+	for _, q := range all {
+		settled, _, err := s.ask(ctx, r, q)
+		if err != nil {
+			return denied(why(err))
+		}
+		if settled.State != permissions.Answered || settled.Defaulted || settled.TimedOut {
+			return denied(permissions.Result(settled).Text)
+		}
+		given = append(given, cmp.Or(settled.Choice(), settled.Comment))
+	}
+	if err == nil {
+		input, err = schema.ClaudeAnswered(input, given)
+	}
+	if err != nil {
+		return denied(err.Error())
+	}
+	return said(map[string]any{"behavior": "allow", "updatedInput": input})
 }
 
 // await handles await_request. It only reads; it does not use the approval.

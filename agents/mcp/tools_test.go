@@ -174,6 +174,46 @@ func TestApproveTool(t *testing.T) {
 	}
 }
 
+// TestQuestionsThroughApproveTool: people are asked the questions of AskUserQuestion, not whether it may run, and the call gets what they
+// chose; with a question that nobody answered it is denied.
+func TestQuestionsThroughApproveTool(t *testing.T) {
+	s := newEnv(t, nil)
+	c := s.client(modern)
+	const first = `{"question":"Which colour?","header":"c","options":[{"label":"Red","description":"r"},{"label":"Blue"}]}`
+	asks := func(questions string) arguments {
+		return arguments{"tool_name": "AskUserQuestion", "input": json.RawMessage(`{"questions":[` + questions + `]}`)}
+	}
+	waits := call(t.Context(), c, "approve_tool", asks(first+`,{"question":"Which name?","options":[{"label":"A"},{"label":"B"}]}`))
+	r := s.pending(1)[0]
+	if r.Kind != permissions.KindClarification || r.Message != "Which colour?\n- Red: r" || fmt.Sprint(r.Choices) != "[Red Blue]" {
+		t.Errorf("asked %+v", r)
+	}
+	s.decide(r.ID, permissions.Choose(2), "")
+	s.decide(s.pending(1)[0].ID, permissions.Other, "my own")
+	const want = `{"behavior":"allow","updatedInput":{"answers":{"Which colour?":"Blue","Which name?":"my own"},"questions":[`
+	if got := textOf(t, s.get(waits)); !strings.HasPrefix(got, want) {
+		t.Errorf("got %s", got)
+	}
+	waits = call(t.Context(), c, "approve_tool", asks(first))
+	if _, err := s.Withdraw(t.Context(), bot, s.pending(1)[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := textOf(t, s.get(waits)); got != `{"behavior":"deny","message":"Question cancelled."}` {
+		t.Errorf("got %s", got)
+	}
+	waits = call(t.Context(), c, "approve_tool", asks(first))
+	s.pending(1)
+	s.pass(5 * time.Minute)
+	if got := textOf(t, s.get(waits)); got != `{"behavior":"deny","message":"Red\n(nobody answered within 5 minutes; first option taken)"}` {
+		t.Errorf("got %s", got)
+	}
+	for _, bad := range []string{"", `{"question":"Which?","options":[{"label":"only"}]}`} {
+		if got := textOf(t, s.get(call(t.Context(), c, "approve_tool", asks(bad)))); !strings.HasPrefix(got, `{"behavior":"deny"`) {
+			t.Errorf("%s: %s", bad, got)
+		}
+	}
+}
+
 func TestMalformedInputAsksNobody(t *testing.T) {
 	s := newEnv(t, nil)
 	c := s.client(legacy)
