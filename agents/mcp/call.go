@@ -50,6 +50,9 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if err != nil {
 		return denied(err.Error())
 	}
+	if q.Plans() {
+		q.Widest = permissions.Once
+	}
 	settled, _, err := s.ask(ctx, r, q) // a dialog never shows a tool request
 	if err != nil {
 		return denied(why(err))

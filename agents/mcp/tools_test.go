@@ -161,6 +161,15 @@ func TestApproveTool(t *testing.T) {
 			t.Errorf("%s: %s, error %t, %v", try.answer, textOf(t, got), got.IsError, got.StructuredContent)
 		}
 	}
+	waits := call(t.Context(), c, "approve_tool", arguments{"tool_name": "ExitPlanMode", "input": arguments{"plan": "1. Test"}})
+	plan := s.pending(1)[0]
+	if len(plan.Options) != 2 || !plan.Plans() {
+		t.Errorf("a plan can be answered by %v", plan.Options)
+	}
+	s.decide(plan.ID, permissions.Allow(permissions.Once), "")
+	if got := textOf(t, s.get(waits)); got != `{"behavior":"allow","updatedInput":{"plan":"1. Test"}}` {
+		t.Errorf("a plan: %s", got)
+	}
 	for want, with := range map[string]any{
 		`{"behavior":"deny","message":"Tool delete_all is forbidden here."}`: arguments{"tool_name": "delete_all", "input": arguments{}},
 		`input must be an object`:                    arguments{"tool_name": "Bash", "input": "ls"},
