@@ -216,7 +216,11 @@ func (c *CLI) quietCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.result(map[string]time.Time{"until": until}, "its cards are silent until %s\n", stamp(until, time.Local))
+			said := "its cards are silent until " + stamp(until, time.Local)
+			if span == 0 {
+				said = "its cards are silent no longer"
+			}
+			return c.result(map[string]time.Time{"until": until}, "%s\n", said)
 		})
 }
 
