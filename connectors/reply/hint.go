@@ -106,7 +106,7 @@ func ChatHelp(r permissions.Request, code string, thumbs bool, in i18n.Language)
 
 // hint has the shortest answers to o that the channel receives.
 func (c chat) hint(o Open) string {
-	if !c.Thumbs || o.Request.HighRisk || !o.Request.Offers(permissions.Deny) {
+	if !c.Thumbs || o.Request.HighRisk || o.Request.OnlyTitle || !o.Request.Offers(permissions.Deny) {
 		return c.textHint(o)
 	}
 	return c.Language.Sprintf("%s, or react 👍 / 👎", c.textHint(o))

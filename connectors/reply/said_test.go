@@ -141,6 +141,10 @@ func TestChatHints(t *testing.T) {
 			}
 		}
 	}
+	titled := waiting[0].Request.Title()
+	if got := reply.ChatHelp(titled, "K7F3Q", true, i18n.English); strings.Contains(got, "👍") {
+		t.Errorf("where a chat shows the title alone, ChatHelp = %q", got)
+	}
 	want := "High risk: reply YES R5SKY RUN or NO R5SKY, YES R5SKY session_tool RUN (this tool, this session), " +
 		"YES R5SKY 15m RUN (for 15 minutes), YES R5SKY always RUN (this exact call, always), NO R5SKY because and your reason"
 	if got := reply.ChatHelp(risky, "R5SKY", true, i18n.English); got != want {

@@ -70,7 +70,7 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 		return err
 	}
 	if from.number == "" {
-		d.log.Warn("message without sender skipped")
+		d.log.Warn("skip message from an account that does not show its number")
 		return nil
 	}
 	if code, is := pairCode(h.text); is && !h.reaction {

@@ -151,6 +151,22 @@ func TestBetweenACardBesideAQuestionAndWhatsAppsAnswer(t *testing.T) {
 	s.until("the cards are noted", s.noted)
 }
 
+// A card that a chat may no longer show whole, or may again, is drawn as the chat may show it.
+func TestAReloadShowsCardsAsTheirChatMay(t *testing.T) {
+	s := newEnv(t)
+	_, m, _ := s.asked("kept out.")
+	whole := s.settings
+	s.settings.OnlyTitles = map[string]bool{Name: true}
+	s.Configure(s.settings)
+	s.becomes("fay", m.ID, "no more than the title")
+	s.Configure(whole)
+	s.becomes("fay", m.ID, "kept out.")
+	only := whole
+	only.Routes = []engine.Route{{Ask: []string{"fay"}, OnlyTitle: true}}
+	s.Configure(only)
+	s.becomes("fay", m.ID, "no more than the title")
+}
+
 // A card follows its person to another account: the one that is no longer theirs cannot answer.
 func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s := newEnv(t)

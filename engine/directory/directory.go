@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -165,11 +166,12 @@ func (d *Directory) Wall(p connectors.Person) time.Time {
 	return d.clock.Now().In(p.Location)
 }
 
-// Configure replaces the settings, and reports whether a person has another account than before.
+// Configure replaces the settings, and reports whether a person has another account than before, or a chat may show something else.
 func (d *Directory) Configure(s Settings) (moved bool) {
 	was := d.base.Swap(&s)
 	d.refill()
-	return Readdressed(was.People, s.People)
+	return Readdressed(was.People, s.People) || !maps.Equal(was.OnlyTitles, s.OnlyTitles) ||
+		!slices.EqualFunc(was.Routes, s.Routes, func(a, b Route) bool { return !a.OnlyTitle && !b.OnlyTitle || reflect.DeepEqual(a, b) })
 }
 
 // ReadPeople reads what is stored about people.

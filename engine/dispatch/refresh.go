@@ -258,7 +258,7 @@ func (d *Dispatch) refreshAll(ctx context.Context) error {
 	return nil
 }
 
-// RealignSoon makes reroute examine all pending requests; moved: a person has another account.
+// RealignSoon makes reroute examine all pending requests; moved: see [directory.Directory.Configure].
 func (d *Dispatch) RealignSoon(moved bool) {
 	if moved {
 		d.moved.Store(true)
