@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/engine/store/storetest"
@@ -406,4 +407,51 @@ func TestADamagedRowHoldsUpNothing(t *testing.T) {
 			t.Errorf("the other is %s, %v", r.State, err)
 		}
 	}
+}
+
+// TestNothingIsSentWhereAnotherDaemonMayHaveTheChats: each card, edit and notice waits until it is certain that none has.
+func TestNothingIsSentWhereAnotherDaemonMayHaveTheChats(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := newEnv(t, usual(), f)
+	var calls, known atomic.Int64
+	st.holds = func(context.Context) error {
+		if calls.Add(1) == 1 {
+			return errors.New("another daemon may have them")
+		}
+		return nil
+	}
+	f = newPhone(fay, "fays-phone")
+	st.restart(f)
+	asked := func(what string, least int64) {
+		t.Helper()
+		if n := calls.Load() - known.Load(); n < least {
+			t.Errorf("it was asked %d times before %s", n, what)
+		}
+		known.Store(calls.Load())
+	}
+	first := st.ask(t.Context(), network("first"))
+	st.shown(f.Memory, 1)
+	asked("a card that was held back once", 2)
+	f.must(t, f.Copies()[0].First.Request.ID, permissions.Deny)
+	st.get(first)
+	settled := func(all []connectortest.Copy) bool { return all[0].Last.Request.State != permissions.Pending }
+	if err := f.Wait(t.Context(), settled); err != nil {
+		t.Fatal(err)
+	}
+	asked("an edit", 1)
+	quieten := func(span time.Duration) {
+		t.Helper()
+		if _, err := st.QuietAgent(t.Context(), fayAt("fays-phone"), self.Name, span); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quieten(time.Hour)
+	st.ask(t.Context(), network("second"))
+	st.shown(f.Memory, 2)
+	asked("another card", 1)
+	quieten(0)
+	if n := f.notice(t); n.About != permissions.AboutQuiet {
+		t.Errorf("a notice about %s", n.About)
+	}
+	asked("a notice", 1)
 }

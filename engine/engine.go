@@ -101,7 +101,7 @@ type (
 // OperatorName is the person who runs the daemon when the configuration names nobody with that account.
 const OperatorName = directory.OperatorName
 
-// Options are the parts of an engine. All but Residents, EventHandler, Elapsed, PruneEvery and Hold are required.
+// Options are the parts of an engine. All but Residents, EventHandler, Elapsed, PruneEvery, Hold and Holds are required.
 type Options struct {
 	Store        Store
 	Residents    []agents.Resident
@@ -113,7 +113,9 @@ type Options struct {
 	// Hold returns true when this daemon is the one of several on the same store that sends, runs agents and prunes, and false when its
 	// context ends before that; nil: there are no others. They all ask and decide.
 	Hold func(context.Context) bool
-	Log  *slog.Logger
+	// Holds returns nil while that is so; see [dispatch.Config]; nil: always.
+	Holds func(context.Context) error
+	Log   *slog.Logger
 }
 
 // New makes an engine without channels. It starts nothing: call [Engine.Connect], [Engine.Recover], then [Engine.Run].
@@ -121,6 +123,9 @@ func New(o Options) *Engine {
 	clock := timing.Clock{Now: o.Now, Elapsed: o.Elapsed}
 	if clock.Elapsed == nil {
 		clock.Elapsed = timing.Elapsed
+	}
+	if o.Holds == nil {
+		o.Holds = func(context.Context) error { return nil }
 	}
 	e := &Engine{
 		services: &services{
@@ -161,9 +166,11 @@ func New(o Options) *Engine {
 	})
 	e.Dispatch = dispatch.New(dispatch.Config{
 		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History, Hold: o.Hold,
+		Holds: o.Holds,
 	})
 	e.Hosts = agenthost.New(agenthost.Config{
 		Store: o.Store, Directory: e.Directory, Residents: o.Residents, EventHandler: o.EventHandler, Clock: clock, Log: o.Log, Hold: o.Hold,
+		Holds: o.Holds,
 	})
 	return e
 }

@@ -134,7 +134,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		Store: hookStore(rows), Residents: residents(), Settings: current, Now: rows.Now, Log: log,
 	}
 	if paths.Database != "" {
-		options.Hold = d.hold
+		options.Hold, options.Holds = d.hold, rows.Holds
 	}
 	bind, err := d.employ(c, &options, hookSessions(rows))
 	if err != nil {

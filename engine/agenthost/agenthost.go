@@ -89,6 +89,8 @@ type Config struct {
 	// Hold returns true when this daemon is the one of several that runs the agents, and false when its context ends before that; nil:
 	// there are no others.
 	Hold func(context.Context) bool
+	// Holds returns nil while that is so, and is called before each message.
+	Holds func(context.Context) error
 }
 
 // Hosts are the hosts of all our own agents. It is safe for concurrent use.
@@ -100,11 +102,12 @@ type Hosts struct {
 	hosts      []*host
 	eventRelay *eventRelay // nil: nobody handles events
 	hold       func(context.Context) bool
+	holds      func(context.Context) error // see Config.Holds
 }
 
 // New makes a host for each agent, in order. It starts nothing: call [Hosts.Recover], then [Hosts.Run].
 func New(c Config) *Hosts {
-	a := &Hosts{dir: c.Directory, store: c.Store, clock: c.Clock, log: c.Log, hold: c.Hold}
+	a := &Hosts{dir: c.Directory, store: c.Store, clock: c.Clock, log: c.Log, hold: c.Hold, holds: c.Holds}
 	for _, r := range c.Residents {
 		a.hosts = append(a.hosts, &host{
 			Hosts: a, resident: r, bond: r.Binding(), log: c.Log.With("agent", r.Binding().Agent),

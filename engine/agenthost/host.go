@@ -162,6 +162,9 @@ func (h *host) talk(ctx context.Context, u permissions.AgentMessage) (ref string
 		return "", false, err
 	}
 	codes, err := shared.Codes(ctx, h.store)
+	if err == nil {
+		err = h.holds(ctx)
+	}
 	if err != nil {
 		return "", false, err
 	}

@@ -112,6 +112,8 @@ type Config struct {
 	// Hold returns true when this daemon is the one of several that sends, and false when its context ends before that; nil: there are
 	// no others.
 	Hold func(context.Context) bool
+	// Holds returns nil while that is so, and is called before each message and edit.
+	Holds func(context.Context) error
 }
 
 // Dispatch sends prompts and notices to people. It is safe for concurrent use.
@@ -134,9 +136,10 @@ type Dispatch struct {
 	approved    approvals
 	quieted     sync.Map // by quietKey: the notice of the digest
 	history     func(context.Context, permissions.Past) ([]permissions.Request, error)
-	hold        func(context.Context) bool // nil: there are no other daemons
-	sends       atomic.Bool                // this daemon is the one that sends
-	missed      timing.Signal              // other daemons changed copies or notices
+	hold        func(context.Context) bool  // nil: there are no other daemons
+	holds       func(context.Context) error // see Config.Holds
+	sends       atomic.Bool                 // this daemon is the one that sends
+	missed      timing.Signal               // other daemons changed copies or notices
 }
 
 // New makes a service without channels. It starts nothing: call [Dispatch.Connect], [Dispatch.ReadGroups], then
@@ -144,7 +147,7 @@ type Dispatch struct {
 func New(c Config) *Dispatch {
 	d := &Dispatch{
 		store: c.Store, dir: c.Directory, registry: c.Registry, clock: c.Clock, log: c.Log, changed: timing.NewSignal(),
-		history: c.History, hold: c.Hold, missed: timing.NewSignal(),
+		history: c.History, hold: c.Hold, holds: c.Holds, missed: timing.NewSignal(),
 	}
 	d.sends.Store(d.hold == nil)
 	d.moves.Store(&map[string]string{})

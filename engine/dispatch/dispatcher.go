@@ -394,6 +394,9 @@ func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 // show sends or edits one copy.
 func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
 	e := l.service
+	if err := e.holds(ctx); err != nil {
+		return err
+	}
 	s := sending{was: cp.Ref, redrawn: e.redrawn.Load()}
 	s.lost, _ = e.lost.Load(e.chatAt(cp))
 	person, shows, err := l.recipient(ctx, r, &cp, copies)

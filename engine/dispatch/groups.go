@@ -188,6 +188,9 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 	case later > 0:
 		return later, nil
 	}
+	if err := d.holds(ctx); err != nil {
+		return 0, err
+	}
 	brief, done := context.WithTimeout(ctx, tellTime)
 	defer done()
 	at := d.clock.Elapsed()

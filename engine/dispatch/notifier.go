@@ -292,6 +292,9 @@ func (d *Dispatch) say(ctx context.Context, n connectors.Notice) error {
 		if err != nil {
 			return err
 		}
+		if err := d.holds(ctx); err != nil {
+			return err
+		}
 		brief, done := context.WithTimeout(ctx, tellTime)
 		err = teller.Notify(brief, aimed)
 		done()

@@ -62,21 +62,34 @@ func (s *Store) runAlone(ctx context.Context) error {
 // keepRunning says again and again that this daemon runs, until ctx ends.
 func (s *Store) keepRunning(ctx context.Context) {
 	for pause(ctx, renewEvery) == nil {
-		err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-			var now time.Time
-			err := conn.QueryRowContext(ctx, renewDaemon, s.server.id, heldFor.Milliseconds()).Scan(&now)
-			switch {
-			case errors.Is(err, sql.ErrNoRows):
-				return errReplaced
-			case err == nil:
-				s.server.noteTime(now)
-			}
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
+		if err := s.sayRunning(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("say to PostgreSQL that this daemon runs, retrying", "err", err)
 		}
 	}
+}
+
+// sayRunning says once that this daemon runs.
+func (s *Store) sayRunning(ctx context.Context) error {
+	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		var now time.Time
+		err := conn.QueryRowContext(ctx, renewDaemon, s.server.id, heldFor.Milliseconds()).Scan(&now)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return errReplaced
+		case err == nil:
+			s.server.noteTime(now)
+		}
+		return err
+	})
+}
+
+// Holds returns nil while no other daemon can have what [Store.Hold] returned for. Where that is not certain, because this process was
+// halted, say, it asks the database.
+func (s *Store) Holds(ctx context.Context) error {
+	if s.server == nil || time.Since(s.server.clock.Load().at) < 2*renewEvery {
+		return nil
+	}
+	return s.sayRunning(ctx)
 }
 
 // leave makes this opening none of the daemons, and gives back its leases at once.

@@ -347,6 +347,13 @@ func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
 	if _, err := other.Apply(t.Context(), r.ID, permissions.Withdraw{By: "fay", Via: "cli", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
+	if err := other.Holds(t.Context()); err != nil {
+		t.Error(err)
+	}
+	halted.server.clock.Store(&serverTime{time.Now(), time.Now().Add(-2 * renewEvery)})
+	if err := halted.Holds(t.Context()); !errors.Is(err, permissions.ErrBroken) {
+		t.Errorf("the late one holds the chats: %v", err)
+	}
 	for range 2 {
 		_, err := halted.Apply(t.Context(), r.ID, fayAllows())
 		if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "other daemons took the place") {
