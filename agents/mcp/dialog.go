@@ -46,7 +46,8 @@ const (
 func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permissions.Caller, about question, q permissions.Request) *dialog {
 	d := &dialog{server: s, request: r, caller: caller, about: about}
 	can := r.ClientCapabilities()
-	if !q.TakesReplies() || r.Params.Name == approveTool || can == nil || can.Elicitation == nil || (can.Elicitation.Form == nil && can.Elicitation.URL != nil) {
+	if !q.TakesReplies() || r.Params.Name == approveTool || can == nil || can.Elicitation == nil ||
+		(can.Elicitation.Form == nil && can.Elicitation.URL != nil) {
 		return d
 	}
 	revision, _ := r.Params.Meta[mcp.MetaKeyProtocolVersion].(string) // of this call, not of a session

@@ -418,6 +418,10 @@ func Away(p connectors.Prompt) (told []string) {
 	for _, a := range p.Away {
 		in := p.To.Language
 		until := AwayUntil(a.Until, p.To.Location, in)
+		asked := p.Request.CreatedAt.In(zone(Options{Location: p.To.Location}))
+		if back := a.Until.In(asked.Location()); back.Year() == asked.Year() && back.YearDay() == asked.YearDay() {
+			until = in.Time(back, "15:04") // of the day of the card
+		}
 		text := in.Sprintf("%s is away until %s", Visible(a.Person), until)
 		if a.Person == p.To.Name && p.Group == "" {
 			text = in.Sprintf("You are away until %s", until)

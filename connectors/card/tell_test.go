@@ -42,6 +42,7 @@ func TestACardSaysWhoIsAway(t *testing.T) {
 	for want, p := range map[string]connectors.Prompt{
 		`f\u{202E}ay is away until Mon 30 Nov.`:                                           {To: traveller},
 		`f\u{202E}ay is away until Sun 29 Nov 23:00.`:                                     {To: kim},
+		`f\u{202E}ay is away until 23:00.`:                                                {To: kim, Request: permissions.Request{CreatedAt: away.Until.Add(-time.Hour)}},
 		`You are away until Sun 29 Nov 23:00, but too few others may decide this.`:        {To: self, Needed: true},
 		`f\u{202E}ay is away until Sun 29 Nov 23:00, but too few others may decide this.`: {To: self, Group: "-1", Needed: true},
 	} {

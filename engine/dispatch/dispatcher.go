@@ -275,7 +275,10 @@ func (l *lane) background(r permissions.Request, cp permissions.Copy) time.Durat
 // bringUpToDate sends or edits one copy. When the channel asks to slow down, the rank that failed and everything less
 // urgent pauses; new prompts are not delayed by an edit.
 func (l *lane) bringUpToDate(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
-	err := l.show(ctx, r, cp, copies)
+	err := l.service.holds(ctx)
+	if err == nil {
+		err = l.show(ctx, r, cp, copies)
+	}
 	if err == nil && r.State == permissions.Pending {
 		l.dispatcher.Enqueue(r.ID) // the copy may have failed meanwhile and missed the settlement
 	}
@@ -394,9 +397,6 @@ func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 // show sends or edits one copy.
 func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
 	e := l.service
-	if err := e.holds(ctx); err != nil {
-		return err
-	}
 	s := sending{was: cp.Ref, redrawn: e.redrawn.Load()}
 	s.lost, _ = e.lost.Load(e.chatAt(cp))
 	person, shows, err := l.recipient(ctx, r, &cp, copies)
