@@ -37,12 +37,13 @@ func TestACardSaysWhoIsAway(t *testing.T) {
 	const name = "f\u202eay"
 	away := permissions.Absence{Person: name, Until: time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC)}
 	kim, self := connectors.Person{Name: "kim"}, connectors.Person{Name: name}
+	today := permissions.Request{CreatedAt: away.Until.Add(-time.Hour)}
 	traveller := kim
 	traveller.Location = time.FixedZone("CET", 3600)
 	for want, p := range map[string]connectors.Prompt{
 		`f\u{202E}ay is away until Mon 30 Nov.`:                                           {To: traveller},
 		`f\u{202E}ay is away until Sun 29 Nov 23:00.`:                                     {To: kim},
-		`f\u{202E}ay is away until 23:00.`:                                                {To: kim, Request: permissions.Request{CreatedAt: away.Until.Add(-time.Hour)}},
+		`f\u{202E}ay is away until 23:00.`:                                                {To: kim, Request: today},
 		`You are away until Sun 29 Nov 23:00, but too few others may decide this.`:        {To: self, Needed: true},
 		`f\u{202E}ay is away until Sun 29 Nov 23:00, but too few others may decide this.`: {To: self, Group: "-1", Needed: true},
 	} {
