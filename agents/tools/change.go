@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
@@ -265,11 +266,8 @@ func (p Workspace) In(workspace string) Workspace {
 	}
 	f := &folder{name: workspace}
 	p.Workspace, p.held = workspace, f
-	leads, err := filepath.EvalSymlinks(workspace)
-	if err == nil {
-		f.root, err = os.OpenRoot(leads)
-	}
-	if err != nil {
+	leads, root, err := openFolder(workspace)
+	if f.root = root; err != nil {
 		f.err = fmt.Errorf("open the workspace when daycared starts: %w; make it, and restart daycared", err)
 		return p
 	}
@@ -280,6 +278,45 @@ func (p Workspace) In(workspace string) Workspace {
 	}
 	f.Folder, p.Workspace = sandbox.FolderOf(leads, info), leads
 	return p
+}
+
+// openWithin is how long a workspace may take to open: its file system may not answer.
+const openWithin = 5 * time.Second
+
+// openFolder opens a folder, and returns where its name leads.
+func openFolder(name string) (string, *os.Root, error) {
+	type opened struct {
+		leads string
+		root  *os.Root
+		err   error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		leads, err := filepath.EvalSymlinks(name)
+		o := opened{leads: leads, err: err}
+		if err == nil {
+			o.root, o.err = rootOf(leads)
+		}
+		done <- o
+	}()
+	select {
+	case o := <-done:
+		return o.leads, o.root, o.err
+	case <-time.After(openWithin):
+		return "", nil, fmt.Errorf("%s does not answer within %s", name, openWithin)
+	}
+}
+
+// rootOf is [os.OpenRoot], which would wait for a writer of a named pipe.
+func rootOf(name string) (*os.Root, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
+	}
+	return os.OpenRoot(name)
 }
 
 // ErrMoved means that the workspace's path leads to another folder than at the daemon's start.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -88,6 +89,14 @@ func TestAWorkspaceBehindALink(t *testing.T) {
 	call(t, p, "write_file", args{"path": "b", "content": "two"}).says(t, false, "made "+p.Workspace+"/b: 3 bytes")
 	call(t, p, "run_command", args{"command": "cat a b; pwd"}).says(t, false, "onetwo"+dir+"/ws")
 	call(t, p, "read_file", args{"path": alias + "/a"}).says(t, false, "one") // by the operator's name, too
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := args{"path": "a"}
+	_, err := tool(t, "read_file").Plan(t.Context(), p.In(filepath.Join(dir, "pipe")), in.json(t))
+	if err == nil || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("where a pipe has its name: %v", err)
+	}
 	p = p.In(filepath.Join(dir, "nowhere"))
 	write(t, filepath.Join(dir, "nowhere/a"), "late") // made after the daemon's start, by anybody
 	for name, in := range map[string]args{"read_file": {"path": "a"}, "run_command": {"command": "true"}} {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,10 +60,6 @@ type demo struct {
 }
 
 func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
-	// A closed terminal ends the demo, its daemon and its folder. The signal may arrive after the end of input, so it is caught
-	// until the folder is gone.
-	ctx, release := signal.NotifyContext(ctx, syscall.SIGHUP)
-	defer release()
 	folder, err := os.MkdirTemp("", "daycared-demo-")
 	if err != nil {
 		return fmt.Errorf("make the scratch folder: %w", err)

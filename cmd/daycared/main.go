@@ -57,8 +57,15 @@ type CLI struct {
 // Run executes one command line and returns its exit code.
 func (c *CLI) Run(ctx context.Context, args []string) int {
 	root := c.root()
-	if about, _, err := root.Find(args); err == nil {
+	about, _, err := root.Find(args)
+	if err == nil {
 		defer c.fit(about, args)()
+	}
+	// A closed terminal ends a command like Ctrl-C, so that its question is withdrawn; the daemon reloads at that signal.
+	if (err != nil || about.Name() != "serve") && !signal.Ignored(syscall.SIGHUP) {
+		var stop func()
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
 	}
 	root.SetArgs(args)
 	root.SetIn(c.In)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -67,8 +66,6 @@ type steps struct {
 }
 
 func (c *CLI) setup(ctx context.Context, address string) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // closing the terminal ends setup like Ctrl-C
-	defer stop()
 	s := &steps{cli: c, talk: dialogue{in: c.In, out: c.Out}}
 	if err := s.open(ctx, address); err != nil {
 		return err

@@ -14,6 +14,7 @@ func FuzzStartCode(f *testing.F) {
 		`{"from":{"id":1,"is_bot":true},"chat":{"type":"private"},"text":"/start abc"}`,
 		`{"from":{"id":1},"chat":{"type":"private"},"text":"/start abc","forward_origin":{}}`,
 		`{"from":{"id":1},"chat":{"type":"private"},"text":"/start abc","via_bot":{"id":7}}`,
+		`{"from":{"id":1},"chat":{"type":"private"},"text":"/start abc","sender_business_bot":{"id":7}}`,
 		`{"from":{"id":1},"sender_chat":{"id":-1},"chat":{"type":"private"},"text":"/start abc"}`,
 		`{"from":{"id":1},"chat":{"type":"private"},"text":"/START abc"}`, `{"from":{"id":1},"chat":{"type":"private"},"text":"/start\nabc"}`,
 		`{"from":{"id":1},"chat":{"type":"private"},"text":"/start \u00a0"}`, `{"from":null,"text":"/start x"}`, `{}`, `null`,
@@ -29,7 +30,8 @@ func FuzzStartCode(f *testing.F) {
 		if !is {
 			return
 		}
-		if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Forward != nil || m.Through != nil || m.Chat.Type != "private" {
+		if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Forward != nil || m.Through != nil || m.Business != nil ||
+			m.Chat.Type != "private" {
 			t.Fatalf("%s brings %q, and is not somebody's own", raw, code)
 		}
 		if code == "" || !strings.HasPrefix(m.Text, "/start") || !strings.HasSuffix(strings.TrimSpace(m.Text), code) {

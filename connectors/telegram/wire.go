@@ -46,7 +46,8 @@ type message struct {
 	Caption    string   `json:"caption"`
 	ReplyTo    *message `json:"reply_to_message"`
 	Forward    *origin  `json:"forward_origin"`
-	Through    *user    `json:"via_bot"` // the bot whose words the sender picked
+	Through    *user    `json:"via_bot"`             // the bot whose words the sender picked
+	Business   *user    `json:"sender_business_bot"` // the bot that wrote for the account
 	MigrateTo  int64    `json:"migrate_to_chat_id"`
 
 	// What a message may have instead of a text; only its presence is used.
@@ -83,7 +84,7 @@ func (m *message) media() i18n.Phrase {
 func (m *message) by(account int64) bool { return m != nil && m.From != nil && m.From.ID == account }
 
 // foreign reports whether the words are somebody else's.
-func (m *message) foreign() bool { return m.Forward != nil || m.Through != nil }
+func (m *message) foreign() bool { return m.Forward != nil || m.Through != nil || m.Business != nil }
 
 // origin is present if a message was forwarded.
 type origin struct{}
