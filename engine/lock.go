@@ -80,6 +80,9 @@ func (k *locks) Lock(
 		k.log.Error("save lock: retrying", "person", name, "err", err)
 		return done, permissions.LockUnsaved(name, err.Error(), k.hold != nil)
 	}
+	if err := k.WithdrawPairingsOf(noting, name, who, id.Via); err != nil {
+		k.log.Error("withdraw what a locked person proposed", "person", name, "err", err)
+	}
 	done.Unsaved = nil
 	if since.IsZero() {
 		return done, nil

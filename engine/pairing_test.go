@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -272,5 +273,28 @@ func TestAProposedAccountIsConfirmedAtTheMachine(t *testing.T) {
 		if i, err = st.Invite(t.Context(), operator, "sam", "telegram"); err != nil || i.Link == "" {
 			t.Errorf("afterwards: %+v, %v", i, err)
 		}
+	}
+}
+
+// TestALockWithdrawsWhatItsPersonProposed: whoever had the account that was locked may have proposed it.
+func TestALockWithdrawsWhatItsPersonProposed(t *testing.T) {
+	l, hers, his := newPairingChannel(), newPhone(fay, "fays-phone"), newPhone(sam, "sams-phone")
+	st := newEnv(t, usual(), hers, his, l)
+	st.writeFromUnknown("6666")
+	hers.notice(t)
+	if _, paired, err := st.PairSender(t.Context(), connectors.Identity{Via: "cli", UID: fay.UID}, "sam", "6666"); err != nil || paired {
+		t.Fatal(paired, err)
+	}
+	his.notice(t)
+	st.lock(boss, "fay")
+	if _, _, err := st.Unlock(t.Context(), boss, "fay"); err != nil {
+		t.Fatal(err)
+	}
+	if _, paired, err := st.PairSender(t.Context(), samAt, "sam", "6666"); err == nil || paired || st.personByTelegram(6666) != "" {
+		t.Errorf("paired %v, %v", paired, err)
+	}
+	list, err := st.rows.Audit(t.Context(), "", 0, 1000)
+	if n := slices.IndexFunc(list, func(e permissions.Entry) bool { return e.Type == permissions.PairingWithdrawn }); n < 0 || err != nil {
+		t.Errorf("no entry says so, %v", err)
 	}
 }

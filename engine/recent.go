@@ -173,7 +173,11 @@ func (e *Engine) keptDecisions(caller, session, agent string) map[decisionKey]pe
 }
 
 // forgetDecisions drops the answers kept for matching calls (nil: all), so that people are asked again.
+// First steps to trust an agent do not count any more then.
 func (e *Engine) forgetDecisions(matches func(decisionKey) bool) {
+	if matches == nil {
+		e.offers.clear()
+	}
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
 	now := e.clock.Now()

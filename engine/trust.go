@@ -98,6 +98,12 @@ func (t *trustOffers) take(o trustOffer, now time.Time) bool {
 	return offered
 }
 
+func (t *trustOffers) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.at)
+}
+
 // endTrust ends what trusts a caller for a time, or everybody if its name is empty, and tells who gave it what ran. A first step to it
 // does not count any more. A failure is logged:
 // the grant ends soon by itself.

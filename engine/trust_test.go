@@ -246,7 +246,13 @@ func TestTheSecondStepOfTrustIsHeldToWhatIsSoThen(t *testing.T) {
 		"another route":  others([]string{"sam"}, 1),
 		"several decide": others([]string{"fay", "sam"}, 2),
 		"a lock":         func(st *env) { st.lock(boss, "fay") },
-		"too late":       func(st *env) { st.advance(3 * time.Minute) },
+		"a lock that is over": func(st *env) {
+			st.lock(boss, "fay")
+			if _, _, err := st.Unlock(t.Context(), boss, "fay"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"too late": func(st *env) { st.advance(3 * time.Minute) },
 		"a denial, the last word": func(st *env) {
 			view, err := st.Begin(t.Context(), coder, bash("make"))
 			if err == nil {
@@ -264,6 +270,12 @@ func TestTheSecondStepOfTrustIsHeldToWhatIsSoThen(t *testing.T) {
 			if err := errors.Join(err, failed); err != nil {
 				t.Fatal(err)
 			}
+		},
+		"gone and back": func(st *env) {
+			now := st.settings
+			now.People, now.Routes = now.People[1:], []engine.Route{{Ask: []string{"sam"}}}
+			st.Configure(now)
+			st.Configure(st.settings)
 		},
 		"gone": func(st *env) {
 			now := st.settings

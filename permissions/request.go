@@ -362,10 +362,15 @@ func (r Request) ToolCalls() []Call {
 	return r.Calls
 }
 
+// Condensed reports whether one of r's calls has only the hash of what a hook was given, all of which is in the details.
+func (r Request) Condensed(c Call) bool {
+	return r.Hook != "" && strings.HasPrefix(string(c.Input), `{"input_bytes":`)
+}
+
 // Whole returns the input of one of r's calls for rules that deny or ask. If it has only the hash of what a hook was given (condensed),
 // that is read from the details, where text and JSON look alike.
 func (r Request) Whole(c Call) (input json.RawMessage, condensed bool) {
-	if r.Hook == "" || !strings.HasPrefix(string(c.Input), `{"input_bytes":`) {
+	if !r.Condensed(c) {
 		return c.Input, false
 	}
 	all, name := map[string]any{}, ""

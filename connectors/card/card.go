@@ -562,7 +562,8 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 		told := o.Sprintf("A request is too big to be shown here; it cannot be allowed here. Its code: %s", Visible(short.brief(p.Code)))
 		c.rows = []row{{text: l.cut(told)}}
 	}
-	m.Text, m.Parts, m.Unseen = text(c.rows), parts(c.rows), !c.seen
+	m.Text, m.Parts = text(c.rows), parts(c.rows)
+	m.Unseen = !c.seen || slices.ContainsFunc(p.Request.ToolCalls(), p.Request.Condensed)
 	return m
 }
 

@@ -280,6 +280,26 @@ func TestNothingOfALongRowIsSeen(t *testing.T) {
 	}
 }
 
+// TestNothingOfALongCallIsSeen: what a hook had no room for is in the details alone, of which the text has at most a part.
+func TestNothingOfALongCallIsSeen(t *testing.T) {
+	r := permissions.Request{
+		Kind: permissions.KindTool, Hook: "claude-code", Tool: "WebFetch", Cwd: "/srv/shop",
+		Input:   json.RawMessage(`{"input_bytes":80042,"input_sha256":"` + strings.Repeat("ab", 32) + `"}`),
+		Details: "\"prompt\", 1 bytes:\n    x\n\"url\", 80019 bytes:\n    https://e.example/?" + strings.Repeat("q", 80000) + "\n",
+	}
+	p := connectors.Prompt{Request: r, Code: "K7F3Q"}
+	if m := fitted(t, p, card.Options{}, telegram); !m.Unseen || m.TooBig || m.Document == nil {
+		t.Errorf("unseen %t, %+v:\n%s", m.Unseen, m.Document, m.Text)
+	}
+	if m := card.Fit(p, card.Options{}, card.Limits{}); m.Unseen {
+		t.Error("all of it is there")
+	}
+	p.Request.Hook = "" // an agent's own words
+	if m := fitted(t, p, card.Options{}, telegram); m.Unseen {
+		t.Error("all of its input is there")
+	}
+}
+
 // TestFileNamesOfDiffs: a file is named after the other one only if that is a plain name.
 func TestFileNamesOfDiffs(t *testing.T) {
 	for path, want := range map[string]string{

@@ -68,6 +68,8 @@ func decode(e *events.Message) (h incoming, not string) {
 		return h, "it changes an earlier message"
 	}
 	switch {
+	case isSeveral(m):
+		return h, "it says several things at once"
 	case m.GetReactionMessage() != nil:
 		r := m.GetReactionMessage()
 		h.reaction, h.text, h.quotes = true, plainEmoji(r.GetText()), r.GetKey().GetID()
@@ -91,6 +93,17 @@ func decode(e *events.Message) (h incoming, not string) {
 	}
 	h.unread = media(m)
 	return h, "it is no text"
+}
+
+// isSeveral reports whether a message has more than one of what is read, which no app of WhatsApp's writes.
+func isSeveral(m *waE2E.Message) bool {
+	n := 0
+	for _, is := range []bool{m.GetReactionMessage() != nil, m.GetExtendedTextMessage() != nil, m.GetConversation() != "", media(m) != ""} {
+		if is {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // media is what a message without text contains, in a person's words.

@@ -159,6 +159,12 @@ func TestOnlyMessagesOfTheSendersDeviceCount(t *testing.T) {
 			e.Message = &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String("yes K7F3Q"),
 				ContextInfo: &waE2E.ContextInfo{ForwardedNewsletterMessageInfo: &waE2E.ContextInfo_ForwardedNewsletterMessageInfo{}}}}
 		},
+		"two texts": func(e *events.Message) {
+			e.Message.ExtendedTextMessage = &waE2E.ExtendedTextMessage{Text: proto.String("no K7F3Q")}
+		},
+		"a text and a photo": func(e *events.Message) {
+			e.Message.ImageMessage = &waE2E.ImageMessage{Caption: proto.String("no K7F3Q")}
+		},
 		"a reaction on nothing": func(e *events.Message) { e.Message = &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}} },
 		"a reaction that is edited": func(e *events.Message) {
 			e.Message = &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Text: proto.String("👍")}}

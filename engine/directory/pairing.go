@@ -403,6 +403,19 @@ func (d *Directory) WithdrawPairing(ctx context.Context, id connectors.Identity,
 	return d.withdraw(ctx, s, who, id.Via)
 }
 
+// WithdrawPairingsOf ends what a person who is locked proposed: somebody else may have had their account.
+func (d *Directory) WithdrawPairingsOf(ctx context.Context, name, who, via string) error {
+	d.pairing.Lock()
+	defer d.pairing.Unlock()
+	all, err := d.store.Senders(ctx)
+	for _, s := range all {
+		if err == nil && s.Proposed.Person != "" && s.Proposed.By == name {
+			err = d.withdraw(ctx, s, who, via)
+		}
+	}
+	return shared.Broken(err)
+}
+
 func (d *Directory) withdraw(ctx context.Context, s permissions.UnknownSender, who, via string) error {
 	return shared.Broken(d.store.PutProposal(ctx, s, s.Record(permissions.PairingWithdrawn, who, via, d.clock.Stamp()), nil))
 }
