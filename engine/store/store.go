@@ -11,7 +11,7 @@
 // because SQLite prepares a statement again whenever a bare one is bound.
 //
 // What follows about files is SQLite's. In PostgreSQL (postgres.go), any number of daemons write, one transaction at a time as well; the
-// few texts that differ are in dialect.go, what goes there at once is in pipeline.go, and what the daemons know of each other in daemons.go.
+// few texts that differ are in dialect.go, what is sent at once in pipeline.go, and what the daemons know of each other in daemons.go.
 //
 // When SQLite fails, the error is an [*Error], which matches [permissions.ErrBroken] and says what to do. A damaged file is not
 // written again until the daemon restarts. A file that is no longer at its path, or whose log is not, is neither read nor written.
