@@ -243,3 +243,19 @@ func TestDiagnose(t *testing.T) {
 		}
 	}
 }
+
+// TestAFileThatHasJustGoneIsSaidToBeGone, although it was looked for a moment ago.
+func TestAFileThatHasJustGoneIsSaidToBeGone(t *testing.T) {
+	s := newStore(t)
+	s.readers.SetMaxIdleConns(0) // each read opens the file
+	s.checked.Store(time.Now().Add(time.Hour).UnixNano())
+	if err := os.Rename(s.path, s.path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CountPending(t.Context()); err == nil || !strings.Contains(err.Error(), "is no longer there") {
+		t.Error(err)
+	}
+	if err := os.Rename(s.path+".away", s.path); err != nil {
+		t.Fatal(err)
+	}
+}

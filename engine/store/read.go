@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,8 +13,8 @@ func (s *Store) read(ctx context.Context, do func(source) error) error {
 		return err
 	}
 	conn, err := s.readers.Conn(ctx)
-	if err != nil {
-		return s.fault(ctx, err)
+	if err != nil { // the file may have gone since it was looked for
+		return cmp.Or(s.checkPaths(), s.fault(ctx, err))
 	}
 	defer func() { _ = conn.Close() }() // only returns it to the pool
 	passed("read", 1)
