@@ -23,9 +23,20 @@ func (c *Call) converse() (err error) {
 		}
 	case schema.ClaudeAsks:
 		c.echo = string(c.Request.Input)
-		c.questions, err = schema.ClaudeQuestions(c.Request.Input)
+		c.questions, err = schema.Questions(c.Request.Input)
 	}
 	return err
+}
+
+// question makes a call of the agent's own tool for asking the person a question to people: its hook cannot give the tool a result, so that
+// the answers are the reason for a denial. Input that cannot be asked is left to the agent's own dialog.
+func (c *Call) question(tool string) {
+	if tool == "" || c.Request.Tool != tool || c.event == "permissionRequest" || c.event == "PermissionRequest" {
+		return
+	}
+	if asked, err := schema.Questions(c.Request.Input); err == nil {
+		c.echo, c.questions, c.elsewhere = string(c.Request.Input), asked, true
+	}
 }
 
 // asks returns the requests for a call that asks questions, in order.

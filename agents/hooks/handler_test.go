@@ -396,6 +396,64 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 	}
 }
 
+// The questions of other agents' own tools are asked, too. Their hooks give the tool no result, so that the model reads the answers as the
+// reason why it did not run. Without all answers the agent's own dialog asks, and no card is left.
+func TestQuestionsOfOtherAgentsAreAsked(t *testing.T) {
+	const two = `{"questions":[{"id":"c","question":"Which colour?","header":"c","type":"choice","options":[{"label":"Red","description":"r"},` +
+		`{"label":"Blue","description":"b"}],"MULTI":true},{"id":"n","header":"n","question":"Sure?","type":"yesno"}]}`
+	for dialect, input := range map[string]string{
+		"codex": `{"session_id":"s","turn_id":"t","cwd":"/srv","hook_event_name":"PreToolUse","tool_name":"request_user_input","tool_input":` +
+			strings.Replace(two, "MULTI", "multiSelect", 1) + `}`,
+		"gemini": `{"session_id":"s","cwd":"/srv","hook_event_name":"BeforeTool","tool_name":"ask_user","tool_input":` +
+			strings.Replace(two, "MULTI", "multiSelect", 1) + `}`,
+		"opencode": `{"sessionID":"s","cwd":"/srv","tool":"question","args":` + strings.Replace(two, "MULTI", "multiple", 1) + `}`,
+		"copilot": `{"sessionId":"s","cwd":"/srv","toolName":"ask_user","toolArgs":` +
+			`{"message":"Which colour?","requestedSchema":{"properties":{"c":{"type":"array","title":"Colour","items":{"type":"string","enum":` +
+			`["Red","Blue"]}},"d":{"type":"boolean","description":"really"}},"required":["c"]}}}`,
+	} {
+		for _, end := range []string{"answered", "withdrawn"} {
+			env := wiretest.NewEnv(t)
+			address, _ := serve(t, env)
+			done := post(t.Context(), address+"/hook/"+dialect, input)
+			first := pending(t, env)
+			s, err := env.Find(t.Context(), uid, first)
+			r := s.Request
+			if err != nil || r.Kind != permissions.KindClarification || strings.Join(r.Choices, " ") != "Red Blue" ||
+				!strings.HasPrefix(r.Message, "Which colour?") || !strings.Contains(r.Message, "Several") {
+				t.Fatalf("%s: %+v, %v", dialect, r, err)
+			}
+			decide(t, env, first, permissions.Choose(2), "")
+			wiretest.Eventually(t, "the second is asked", func() bool { ids := env.PendingIDs(); return len(ids) == 1 && ids[0] != first })
+			second := env.PendingIDs()[0]
+			if end == "answered" {
+				decide(t, env, second, permissions.Other, "only at night")
+			} else if _, err := env.Withdraw(t.Context(), uid, second); err != nil {
+				t.Fatal(err)
+			}
+			got := <-done
+			if n := len(env.PendingIDs()); n != 0 {
+				t.Errorf("%s, %s: %d are pending", dialect, end, n)
+			}
+			told := strings.Contains(got.text, `"deny"`) && strings.Contains(got.text, `Which colour?`) &&
+				strings.Contains(got.text, `: \"Blue\"`) && strings.Contains(got.text, `: \"only at night\"`)
+			left := !strings.Contains(got.text, "deny") && (dialect == "codex") == (got.text == "")
+			if want := end == "answered"; got.err != nil || got.status != http.StatusOK || told != want || left == want {
+				t.Errorf("%s, %s: %+v", dialect, end, got)
+			}
+		}
+		env := wiretest.NewEnv(t)
+		d, _ := hooks.Find(dialect)
+		c, err := d.Read([]byte(input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := hooks.Decide(t.Context(), env, uid, c, 100*time.Millisecond)
+		if n := len(env.PendingIDs()); !v.Allowed || !v.Unasked || n != 0 {
+			t.Errorf("%s, in vain: %+v, %d are pending", dialect, v, n)
+		}
+	}
+}
+
 // Requests that need no answer any more are withdrawn on their caller's word, without a decision; those of another session,
 // agent or call stay.
 func TestRequestsThatNeedNoAnswerAreWithdrawn(t *testing.T) {

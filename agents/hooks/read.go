@@ -33,6 +33,7 @@ type Call struct {
 	answer    func(c Call, v Verdict) any // the event's output; nil: it has none
 	echo      string                      // the input returned with an allowed call; empty: none
 	questions []permissions.Request       // what the call asks instead of whether it may run
+	elsewhere bool                        // without answers, the agent's own dialog asks them
 	mode      string
 	history   string                   // the agent's transcript file
 	given     json.RawMessage          // the tool's original input; nil: not read completely
@@ -68,6 +69,9 @@ func (d Dialect) Read(input []byte) (Call, error) {
 	c.Request.SessionTitle = permissions.Brief(title, permissions.MaxTitle)
 	c.Request.LastPrompt = permissions.Brief(prompt, permissions.MaxPrompt)
 	c.dialect, c.expected, c.mode, c.history = d.Name, named, mode, history
+	if err == nil {
+		c.question(d.talks)
+	}
 	if err == nil && c.Request.Tool != "" {
 		err = c.addHookMembers(m)
 	}

@@ -241,6 +241,13 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 		}
 		answers = append(answers, cmp.Or(r.Choice(), r.Comment))
 	}
+	if c.elsewhere {
+		text, err := schema.AnswersText(json.RawMessage(c.echo), answers)
+		if err != nil {
+			return Refuse(err)
+		}
+		return Verdict{Reason: text}
+	}
 	input, err := schema.ClaudeAnswered(json.RawMessage(c.echo), answers)
 	if err != nil {
 		return Refuse(err)
@@ -282,6 +289,9 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 			}
 		}
 		v := Judge(r, err)
+		if c.elsewhere && (v.Open || r.Defaulted) {
+			return h.leave(cmp.Or(r.ID, q.ID), q.Call)
+		}
 		if err != nil {
 			r = permissions.Request{}
 		}
@@ -291,6 +301,17 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 		return permissions.Request{}, Judge(r, context.DeadlineExceeded)
 	}
 	return permissions.Request{}, h.withdraw(cmp.Or(r.ID, q.ID), q.Call)
+}
+
+// leave leaves a question to the agent's own dialog, and cancels its request, unless it was answered meanwhile.
+func (h questioner) leave(id permissions.ID, call string) (permissions.Request, Verdict) {
+	work, finished := context.WithTimeout(context.WithoutCancel(h.ctx), withdrawWithin)
+	defer finished()
+	left, err := h.requests.LeaveOrCancel(work, h.caller, id, call, "")
+	if r := left.Request; err == nil && r.State == permissions.Answered && !r.TimedOut && !r.Defaulted {
+		return r, Judge(r, nil)
+	}
+	return permissions.Request{}, Verdict{Allowed: true, Unasked: true, Reason: "Nobody has answered; the agent's own dialog asks."}
 }
 
 // withdraw cancels the request of a hook that the agent has ended.

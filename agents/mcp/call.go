@@ -67,7 +67,7 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 // answers asks the questions of a call of Claude Code's own tool for that, one by one. The call is allowed with all answers in its input.
 // Without one it is denied, with what became of that question as the reason.
 func answers(ctx context.Context, s *Server, r *mcp.CallToolRequest, input json.RawMessage) *mcp.CallToolResult {
-	all, err := schema.ClaudeQuestions(input)
+	all, err := schema.Questions(input)
 	var given []string
 	for _, q := range all {
 		settled, _, err := s.ask(ctx, r, q)

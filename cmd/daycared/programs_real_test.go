@@ -88,11 +88,11 @@ var programs = []program{
 			"[model_providers.loop]\nname = \"loop\"\nbase_url = \"$MODEL\"\nwire_api = \"responses\"\n"},
 		run: []string{"$NPM/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "exec", "--skip-git-repo-check", "$PROMPT"},
 		modes: []mode{
-			{name: "terminal", terminal: true,
+			{name: "terminal", terminal: true, also: []string{"choice"},
 				run: []string{"$NPM/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "$PROMPT"},
 				files: map[string]string{".codex/config.toml": "model = \"m\"\nmodel_provider = \"loop\"\n" +
 					"[model_providers.loop]\nname = \"loop\"\nbase_url = \"$MODEL\"\nwire_api = \"responses\"\n" +
-					"[projects.\"$WORK/ws\"]\ntrust_level = \"trusted\"\n"}},
+					"[projects.\"$WORK/ws\"]\ntrust_level = \"trusted\"\n[features]\ndefault_mode_request_user_input = true\n"}},
 			{name: "app-server, on-request", run: []string{"$NPM/.bin/node", "$CLIENTS/ide.mjs",
 				"$NPM/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "$PROMPT"},
 				command: `{"cmd":"$COMMAND","sandbox_permissions":"require_escalated","justification":"Make it"}`},
@@ -103,6 +103,8 @@ var programs = []program{
 		write:   "exec_command", // it finds the patch in the command
 		content: `{"cmd":"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: made.txt\n+$CONTENT\n*** End Patch\nEOF"}`,
 		own:     "mcp__daycared/request_permission", question: "mcp__daycared/ask_user",
+		choice: "request_user_input", options: `{"questions":[{"id":"colour","question":"Which colour?","header":"Colour",` +
+			`"options":[{"label":"Red","description":"as a rose"},{"label":"Blue","description":"as the sea"}]}]}`,
 	},
 	{
 		name: "gemini", title: "Gemini CLI", wire: modeltest.Gemini,
@@ -114,12 +116,14 @@ var programs = []program{
 		run: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "-m", "gemini-2.5-flash", "-p", "$PROMPT"},
 		modes: []mode{
 			{name: "terminal", terminal: true, run: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js",
-				"-m", "gemini-2.5-flash", "-i", "$PROMPT"}, without: []string{"own tools", "question"}}, // it begins before it has our tools
+				"-m", "gemini-2.5-flash", "-i", "$PROMPT"}, also: []string{"choice"}, without: []string{"own tools", "question"}}, // it begins before it has our tools
 			{name: "-p, --yolo", args: []string{"--yolo"}},
 		},
 		shell: "run_shell_command", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "write_file", content: `{"file_path":"$FILE","content":"$CONTENT"}`,
 		own: "mcp_daycared_request_permission", question: "mcp_daycared_ask_person",
+		choice: "ask_user", options: `{"questions":[{"id":"colour","question":"Which colour?","header":"Colour",` +
+			`"options":[{"label":"Red","description":"as a rose"},{"label":"Blue","description":"as the sea"}],"type":"choice"}]}`,
 	},
 	{
 		name: "copilot", title: "Copilot CLI", wire: modeltest.OpenAI,
@@ -127,12 +131,14 @@ var programs = []program{
 		env: map[string]string{"COPILOT_PROVIDER_BASE_URL": "$MODEL", "COPILOT_MODEL": "m", "COPILOT_OFFLINE": "true",
 			"COPILOT_AUTO_UPDATE": "false"},
 		run: []string{"$NPM/@github/copilot-linux-x64/copilot", "-p", "$PROMPT"},
-		modes: []mode{{name: "terminal", terminal: true, run: []string{"$NPM/@github/copilot-linux-x64/copilot", "-i", "$PROMPT"},
+		modes: []mode{{name: "terminal", terminal: true, also: []string{"choice"}, run: []string{"$NPM/@github/copilot-linux-x64/copilot", "-i", "$PROMPT"},
 			files: map[string]string{".copilot/config.json": `{"trusted_folders":["$WORK/ws"],"trustedFolders":["$WORK/ws"]}`}},
 			{name: "-p"}, {name: "-p, --allow-all-tools", args: []string{"--allow-all-tools"}}},
 		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "create", content: `{"path":"$FILE","file_text":"$CONTENT"}`,
 		own: "daycared-request_permission", question: "daycared-ask_user",
+		choice: "ask_user", options: `{"message":"Which colour?","requestedSchema":{"properties":{"colour":` +
+			`{"type":"string","title":"Colour","enum":["Red","Blue"]}}}}`,
 	},
 	{
 		name: "opencode", title: "opencode", wire: modeltest.OpenAI,
@@ -145,11 +151,13 @@ var programs = []program{
 			".config/opencode/node_modules/none": "",
 			".config/opencode/package-lock.json": `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}`},
 		run: []string{"$NPM/opencode-linux-x64/bin/opencode", "run", "$PROMPT"},
-		modes: []mode{{name: "terminal", terminal: true, run: []string{"$NPM/opencode-linux-x64/bin/opencode", "--prompt", "$PROMPT"}},
+		modes: []mode{{name: "terminal", terminal: true, also: []string{"choice"}, run: []string{"$NPM/opencode-linux-x64/bin/opencode", "--prompt", "$PROMPT"}},
 			{name: "run"}, {name: "run, --auto", args: []string{"--auto"}}},
 		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "write", content: `{"filePath":"$FILE","content":"$CONTENT"}`,
 		own: "daycared_request_permission", question: "daycared_ask_user",
+		choice: "question", options: `{"questions":[{"id":"colour","question":"Which colour?","header":"Colour",` +
+			`"options":[{"label":"Red","description":"as a rose"},{"label":"Blue","description":"as the sea"}]}]}`,
 	},
 	{
 		name: "claude-agent-acp", title: "claude-agent-acp", wire: modeltest.Anthropic, run: errand,
