@@ -310,7 +310,7 @@ func TestForgedNotices(t *testing.T) {
 func TestNoRowOfATerminalIsAnAgents(t *testing.T) {
 	const theirs = "漢ж"
 	draw := rand.New(rand.NewPCG(1, 2)) // the same texts each time
-	bits := []string{"漢", "ж", " ", "\n", "\t", "\u202e", "א", `"`, "\\", "│ ", "┊ ", "  ", "漢 ж ", strings.Repeat("ж", 30), "ж.ж/ж"}
+	bits := []string{"漢", "ж", " ", "\n", "\t", "\u202e", "א", `"`, "\\", "\n\t\t", "│ ", "┊ ", "  ", "漢 ж ", strings.Repeat("ж", 30), "ж.ж/ж"}
 	text := func() (s string) {
 		for range 1 + draw.IntN(25) {
 			s += bits[draw.IntN(len(bits))]

@@ -98,8 +98,8 @@ func (s *sheet) add(text string, role Role, lang string) {
 	r := row{sign: role.sign(), text: text, role: role, lang: lang, in: s.in}
 	if s.width > 0 {
 		text = s.spelled(Plain(text), role)
-		for most := s.width - Cells(r.sign); ; most = s.width - Cells(signMore) {
-			end := fits(text, most)
+		for from := Cells(r.sign); ; from = Cells(signMore) {
+			end := fits(text, from, s.width)
 			r.text = text[:end]
 			if text = text[end:]; text == "" {
 				break
@@ -136,21 +136,18 @@ func (s *sheet) spelled(text string, role Role) string {
 	if role == Words {
 		return spellEmoji(text)
 	}
-	return Spell(spellTabs.Replace(text))
+	return Spell(text)
 }
 
-// spellTabs shows tabs to terminals, where the width of one is unknown.
-var spellTabs = strings.NewReplacer("\t", "⇥   ", "⇥", `\u{21E5}`)
-
-// fits is how many bytes of line fit most cells: all, or up to a space, which is in the second half of a wide row. No row
-// ends in a space, which nobody would see; the next row begins with it.
-func fits(line string, most int) int {
-	used, space, last := 0, 0, rune(0)
+// fits is how many bytes of line, which begins at a cell, fit a row of so many cells: all, or up to a space, which is in the second half of
+// a wide row. No row ends in a space, which nobody would see; the next row begins with it.
+func fits(line string, from, width int) int {
+	at, space, last := from, 0, rune(0)
 	for i, c := range line {
-		if c == ' ' && last != ' ' && i > 0 && (used > most/2 || most < beside) {
+		if c == ' ' && last != ' ' && i > 0 && (at-from > (width-from)/2 || width-from < beside) {
 			space = i
 		}
-		if used += cell(c); used > most {
+		if at = after(at, c); at > width {
 			if space > 0 {
 				return space
 			}
@@ -220,12 +217,23 @@ func cutAt(line string, width int) (head, rest string) {
 	return strings.TrimRight(line[:cut], " "), strings.TrimLeft(line[cut:], " ")
 }
 
-// Cells is the maximum number of terminal cells of a text.
+// Cells is the maximum number of terminal cells of a text at the start of a row.
 func Cells(text string) (n int) {
 	for _, c := range text {
-		n += cell(c)
+		n = after(n, c)
 	}
 	return n
+}
+
+// tabStop is the distance in cells of the tab stops of terminals.
+const tabStop = 8
+
+// after is the cell after c at a cell of a row.
+func after(at int, c rune) int {
+	if c == '\t' {
+		return at + tabStop - at%tabStop
+	}
+	return at + cell(c)
 }
 
 // cell is the maximum number of terminal cells of c. If terminals differ, the wider one counts, so that none wraps a row by
