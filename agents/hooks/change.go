@@ -75,7 +75,8 @@ func fit(r *permissions.Request) error {
 		return fmt.Errorf("the input of %s is no object", r.Tool)
 	}
 	var out strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(m)) {
+	shortFirst := func(a, b string) int { return cmp.Or(cmp.Compare(len(m[a]), len(m[b])), cmp.Compare(a, b)) }
+	for _, name := range slices.SortedFunc(maps.Keys(m), shortFirst) {
 		value := string(m[name])
 		if text := m.optionalText(name); text != "" {
 			value = text

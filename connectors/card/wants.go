@@ -169,6 +169,10 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 		if a.body, a.lang = input(rest, o.source(jsonText)); r.Plans() && string(rest) == "{}" {
 			a.body = nil // all of it is the plan
 		}
+		if r.Condensed(c) {
+			a.body, a.lang = nil, ""
+			a.notes = append(a.notes, o.Text("The call is too long for a card: all of it is in the details."))
+		}
 	}
 	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" && (!isEdit || !e.affects(c.AffectedPath)) {
 		note := o.Sprintf("Affects %s", path)
