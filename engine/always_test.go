@@ -403,6 +403,54 @@ func TestAnAskRuleBeatsAGrantedRule(t *testing.T) {
 	st.asks(m, 3, bash("npm run lint"))
 }
 
+// TestWhatARuleDeniesIsAudited: with the rule and its reason, a few times a minute for each caller.
+func TestWhatARuleDeniesIsAudited(t *testing.T) {
+	s := usual()
+	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	s.Rules, _ = rules.Compile([]rules.Rule{{Deny: []string{"run make release"}, Why: "it is published"}})
+	st.Configure(s)
+	q := bash("make release")
+	q.Agent = "coder"
+	denied := func(times int, from permissions.Caller) (all []permissions.Record) {
+		t.Helper()
+		for range times {
+			_, err := st.Ask(t.Context(), from, q)
+			refused(t, err, permissions.CodeForbidden)
+		}
+		_, err := st.Ask(t.Context(), from, tool("delete_repository", `{}`))
+		refused(t, err, permissions.CodeForbidden)
+		entries, err := st.rows.Audit(t.Context(), "", 0, 1000)
+		for _, e := range entries {
+			if e.Type == permissions.CallDenied {
+				all = append(all, e.Record)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	all := denied(1, self)
+	if len(all) != 2 || all[0].Actor != self.Name || all[0].Request != "" || all[0].Detail["rule"] != `rule 1, "it is published"` ||
+		all[0].Detail["verdict"] != "deny" || all[0].Detail["tool"] != "Bash" || all[0].Detail["agent"] != "coder" || all[0].Detail["digest"] == "" ||
+		all[1].Detail["rule"] != "tools.forbidden" || all[1].Detail["tool"] != "delete_repository" {
+		t.Fatalf("%+v", all)
+	}
+	if n := len(denied(30, self)); n != 10 {
+		t.Errorf("%d are audited", n)
+	}
+	if n := len(denied(1, permissions.CallerUID(4000))); n != 12 {
+		t.Errorf("%d are audited, with those of another caller", n)
+	}
+	st.advance(time.Minute)
+	if n := len(denied(1, self)); n != 14 {
+		t.Errorf("%d are audited, with those of the next minute", n)
+	}
+	if _, err := st.Verify(t.Context(), boss); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestARuleIsRevokedAndHoldsForItsAgentAlone: over a restart, for another caller, in another folder, and after it was taken back.
 func TestARuleIsRevokedAndHoldsForItsAgentAlone(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)

@@ -2,14 +2,17 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 )
@@ -54,6 +57,7 @@ func (e *Engine) draft(
 	}
 	verdict.Ask = verdict.Ask || around
 	if verdict.Forbidden != "" {
+		e.noteDenied(r, verdict)
 		return r, permissions.ForbiddenBy(verdict)
 	}
 	r.Ruled = ruled(r, verdict)
@@ -78,6 +82,28 @@ func (e *Engine) draft(
 		return r, nil
 	}
 	return r, s.Direct(&r)
+}
+
+// denialsPerMinute bounds the audited denials of one caller's calls by rules; the others are not audited.
+const denialsPerMinute = 10
+
+// noteDenied audits a call that policy denies, which has no request. A failed audit write does not change the denial.
+func (e *Engine) noteDenied(r permissions.Request, v permissions.Verdict) {
+	if !limiter(e, e.denials, r.Caller.Name, denialsPerMinute, time.Minute).AllowN(e.clock.Now(), 1) {
+		return
+	}
+	detail := map[string]string{"tool": v.Forbidden, "verdict": string(permissions.RuleDenies), "digest": permissions.ComputeDigest(r).String(),
+		"rule": cmp.Or(v.Ruling.Name(), "tools.forbidden")}
+	if r.Agent != "" {
+		detail["agent"] = r.Agent
+	}
+	noting, done := shared.Noting(context.Background())
+	defer done()
+	if err := e.store.Record(noting, permissions.Record{
+		Type: permissions.CallDenied, At: e.clock.Stamp(), Actor: r.Caller.Name, Detail: detail,
+	}); err != nil {
+		e.log.Error("audit denied call", "caller", r.Caller.Name, "err", err)
+	}
 }
 
 // ourScopes are where Claude Code reads the servers that daycared connect, or root, has configured. A project, a plugin or a

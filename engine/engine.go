@@ -74,6 +74,7 @@ type Engine struct {
 	rows     map[string]*rate.Limiter    // stored for a caller
 	bytes    map[string]*rate.Limiter    // stored for a caller
 	refusals map[connectors.Identity]*rate.Limiter
+	denials  map[string]*rate.Limiter // by caller, see noteDenied
 	recent   recentDecisions
 	unrouted map[string]bool                    // callers without a route that have been logged
 	rules    map[string]permissions.GrantedRule // that people were shown, see [Engine.ruleShown]
@@ -138,7 +139,7 @@ func New(o Options) *Engine {
 		prompts: map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},
 		tellings: map[[2]string]*rate.Limiter{},
 		rows:     map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
-		refusals: map[connectors.Identity]*rate.Limiter{},
+		refusals: map[connectors.Identity]*rate.Limiter{}, denials: map[string]*rate.Limiter{},
 		unrouted: map[string]bool{}, rules: map[string]permissions.GrantedRule{},
 		recent: recentDecisions{
 			all: map[decisionKey]recentDecision{}, over: map[permissions.ID]time.Time{}, refused: map[decisionKey]refusedOnce{},

@@ -26,6 +26,7 @@ const (
 	GrantRevoked     Type = "GRANT_REVOKED"
 	GrantEnded       Type = "GRANT_ENDED"
 	DecisionRefused  Type = "DECISION_REFUSED"
+	CallDenied       Type = "CALL_DENIED" // by a rule, or because its tool is forbidden; it has no request
 	AllStopped       Type = "ALL_STOPPED"
 	AllResumed       Type = "ALL_RESUMED"
 	TokenCreated     Type = "TOKEN_CREATED"

@@ -277,7 +277,10 @@ func (d *Dispatch) Realign(ctx context.Context, r permissions.Request) (changed 
 		return false, nil
 	}
 	c, err := d.registry.Resolve(ctx, r.ID, next)
-	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrRow) {
+	switch {
+	case errors.Is(err, permissions.ErrSettled): // meanwhile
+		return true, nil
+	case errors.Is(err, permissions.ErrLate), errors.Is(err, permissions.ErrRow):
 		return false, nil
 	}
 	return c.After.Revision > r.Revision, err
