@@ -26,7 +26,7 @@ import (
 //	sit NAME COMMAND…     run a command on a terminal of its own
 //	pipe NAME COMMAND…    run a command whose standard input is an open pipe
 //	start NAME COMMAND…   run a command without a console
-//	shows NAME REGEXP     wait until it has said that, after what was awaited before
+//	shows NAME REGEXP     wait until it has said that, after what was awaited before; a named group sets that variable
 //	types NAME TEXT       type; \r, \x1b and the like are as in Go
 //	closes NAME           take its keyboard away
 //	sends NAME SIGNAL     send HUP, INT, TERM, KILL, STOP or CONT
@@ -197,15 +197,15 @@ func (a *actor) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// look advances past the next match, or returns when to look again.
-func (a *actor) look(want *regexp.Regexp) (found bool, changed <-chan struct{}) {
+// look advances past the next match and returns it with its groups, or nil and when to look again.
+func (a *actor) look(want *regexp.Regexp) (found []string, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := want.FindIndex(a.said[a.read:])
-	if at != nil {
+	left := string(a.said[a.read:])
+	if at := want.FindStringIndex(left); at != nil {
 		a.read += at[1]
 	}
-	return at != nil, a.changed
+	return want.FindStringSubmatch(left), a.changed
 }
 
 func shows(ts *testscript.TestScript, a *actor, args []string) {
@@ -213,8 +213,13 @@ func shows(ts *testscript.TestScript, a *actor, args []string) {
 	ts.Check(err)
 	late := time.After(patience)
 	for ended := false; ; {
-		found, changed := a.look(want)
-		if found {
+		said, changed := a.look(want)
+		for i, name := range want.SubexpNames() {
+			if name != "" && said != nil {
+				ts.Setenv(name, said[i])
+			}
+		}
+		if said != nil {
 			return
 		}
 		if ended {
