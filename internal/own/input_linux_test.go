@@ -135,7 +135,10 @@ func TestABindMountIsKnownByWhatItIs(t *testing.T) {
 	}
 	own, _, clean := hostile(t)
 	home := filepath.Dir(clean)
-	for name, of := range map[string]string{"Lb": "d/data", "Lhome": "d", "src/api": "clean/src"} {
+	if err := os.MkdirAll(filepath.Join(home, "d/data/backups"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]string{"Lb": "d/data", "Lpart": "d/data/backups", "deep/er/Lb": "d/data", "Lhome": "d", "src/api": "clean/src"} {
 		if err := os.MkdirAll(filepath.Join(clean, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -146,6 +149,7 @@ func TestABindMountIsKnownByWhatItIs(t *testing.T) {
 	}
 	for name, want := range map[string]bool{
 		"Lb": true, "Lb/admin.key": true, "Lb/new": true, "Lhome": true, "Lhome/token": true, "Lhome/other": false, "src/api/main.go": false,
+		"Lpart": true, "Lpart/old.db": true, "": true, "deep": true, "deep/er": true, "src": false,
 	} {
 		t.Run("C2/"+name, func(t *testing.T) {
 			if what, found := Find(own, filepath.Join(clean, name)); found != want {

@@ -1,7 +1,7 @@
 // Package own decides whether a path belongs to the daemon: its data, configuration, secrets, sockets, binary and
 // processes, and the devices through which these can be read. It follows symbolic links, including dangling ones and
 // those of /proc. Requests, agents' tools and the sandbox all use this one rule. It recognises hard links of such
-// files, and bind mounts of them or of folders around them, by their identity.
+// files by their identity, and bind mounts of them, of folders around them and of folders in them by the table of mounts.
 package own
 
 import (
@@ -90,6 +90,7 @@ func find(files []string) (l landmarks) {
 	for _, file := range files {
 		l.names = append(l.names, filepath.Clean(file), Resolve(file))
 	}
+	l.names = append(l.names, mounted(l.names, mounts())...)
 	seen := map[string]bool{}
 	for _, name := range l.names {
 		for at := name; !seen[at]; at = filepath.Dir(at) {
@@ -144,7 +145,7 @@ func (l *Search) judge(names ...string) (p place) {
 		case err != nil:
 		case is(l.own, info), at == names[1] && info.Mode()&(os.ModeDevice|os.ModeCharDevice) == os.ModeDevice: // a disk: it contains every file
 			return place{at, true, false}
-		case at == names[1] && is(l.covering, info):
+		case at == names[1] && !p.around && is(l.covering, info):
 			p = place{at, false, true}
 		}
 		if at == "/" {
