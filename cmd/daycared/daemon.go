@@ -130,6 +130,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	}
 	d.began, d.inForce = current, current
 	d.zones.set(current.People)
+	d.noteSettings(cfg)
 	options := engine.Options{
 		Store: hookStore(rows), Residents: residents(), Settings: current, Now: rows.Now, Log: log,
 	}
@@ -368,6 +369,7 @@ func (d *daemon) reload(c *CLI) {
 	// What the new file admits is for its own address, which is not in use before the next start.
 	d.anyone.Store(d.cfg.API.AllowAnonymous && cfg.API.AllowAnonymous)
 	d.engine.Configure(next)
+	d.noteSettings(cfg)
 	d.zones.set(next.People)
 	d.log.Info("configuration read again; sockets, listeners, data_dir, audit, log, sandbox, fetch, web_search, connectors "+
 		"(but editor and Telegram's token) and agents take effect at the next start", "file", cfg.File)

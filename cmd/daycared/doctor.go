@@ -333,6 +333,8 @@ func (in *inspection) examineServer(ctx context.Context) []finding {
 		return []finding{newFinding("wrong", unwell.What, unwell.Advice)}
 	case err != nil:
 		return []finding{newFinding("wrong", err.Error(), "")}
+	case found.Differ():
+		return []finding{newFinding("wrong", found.Name+": its daemons go by different settings, at "+strings.Join(placesOf(found), "; "), sameSettings)}
 	case len(found.Daemons) > 0:
 		return []finding{newFinding("ok", found.Name+", used by the daemons at "+strings.Join(placesOf(found), "; "), "")}
 	}

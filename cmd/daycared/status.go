@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,12 +53,33 @@ func (d *daemon) describe() admin.Daemon {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	self := d.self
-	self.Database, self.Daemons = server.Name, placesOf(server)
+	self.Database, self.Daemons, self.Differ = server.Name, placesOf(server), server.Differ()
 	self.ConfigRead, self.ConfigRefused, self.Console = d.read, wire.OrNull(d.refused), "off"
 	if d.console != nil {
 		self.Console = d.console.Console()
 	}
 	return self
+}
+
+// sameSettings is what to do about daemons on one database that go by different settings.
+const sameSettings = "write the same people, routes, approvals, tools, rules, high_risk, limits and sandboxed into the configuration of " +
+	"each, and have each read it again (SIGHUP): a call goes by the settings of the daemon that it reaches"
+
+// noteSettings says to the other daemons on the database by which settings this one goes, and warns where another one goes by others.
+func (d *daemon) noteSettings(cfg *config.Config) {
+	text, err := json.Marshal([]any{cfg.People, cfg.Routes, cfg.Approvals, cfg.Tools, cfg.Rules, cfg.HighRisk, cfg.Limits, cfg.Sandboxed})
+	ctx, done := context.WithTimeout(context.Background(), statusTime)
+	defer done()
+	differ := false
+	if err == nil {
+		differ, err = d.rows.NoteSettings(ctx, fmt.Sprintf("%x", sha256.Sum256(text)))
+	}
+	switch {
+	case err != nil:
+		d.log.Warn("say by which settings this daemon goes", "err", err)
+	case differ:
+		d.log.Warn("the daemons on the database go by different settings", "advice", sameSettings)
+	}
 }
 
 // placesOf says where the daemons run that use a database.
@@ -201,6 +224,9 @@ func (c *CLI) printStatus(s admin.Status) error {
 	if s.Database != "" {
 		row("store", "%s", s.Database)
 		row("", "used by the daemons at %s", strings.Join(s.Daemons, "; "))
+		if s.Differ {
+			row("", "they go by different settings; %s", sameSettings)
+		}
 	}
 	row("log", "%s", cmp.Or(wire.Value(s.Log), "standard error"))
 	row("agents ask at", "%s", strings.TrimSuffix(s.AgentSocket+", "+wire.Value(s.Listen), ", "))

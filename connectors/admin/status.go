@@ -30,6 +30,7 @@ type Daemon struct {
 	// Database is the PostgreSQL database that has the store, without a password, and Daemons where those run that use it.
 	Database string   `json:"database,omitempty" doc:"the PostgreSQL database that has the store; left out where a file in data_dir has it"`
 	Daemons  []string `json:"daemons,omitempty" doc:"where the daemons run that use the database, and which one has the chats"`
+	Differ   bool     `json:"daemons_differ,omitempty" doc:"these daemons go by different settings"`
 	// Log is the log file; null: standard error.
 	Log         *string `json:"log"`
 	AgentSocket string  `json:"agent_socket"`

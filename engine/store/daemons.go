@@ -25,6 +25,8 @@ const (
 	renewDaemon = `WITH old AS (DELETE FROM changes WHERE version < (SELECT version FROM writer) - ` + keptChanges + `) ` +
 		`UPDATE daemons SET until = clock_timestamp() + $2 * INTERVAL '1 ms' WHERE id = $1 RETURNING clock_timestamp()`
 
+	writeSettings = `UPDATE daemons SET settings = $2 WHERE id = $1`
+
 	leaveDaemons = `WITH own AS (DELETE FROM leases WHERE holder = $1) DELETE FROM daemons WHERE id = $1`
 
 	removeSilent = `DELETE FROM daemons WHERE until <= clock_timestamp() AND id <> $1`
@@ -42,6 +44,19 @@ func (s *Store) join(ctx context.Context) error {
 	at.workers.Go(func() { s.keepRunning(at.closing) })
 	at.workers.Go(func() { s.tellOthers(at.closing) })
 	return nil
+}
+
+// NoteSettings says by which settings this daemon goes, as a hash, to whoever looks at the daemons on the same database, and returns whether
+// another one goes by others. With a file there is no other.
+func (s *Store) NoteSettings(ctx context.Context, hash string) (differ bool, err error) {
+	if s.server == nil {
+		return false, nil
+	}
+	if _, err := s.writer.ExecContext(ctx, writeSettings, s.server.id, hash); err != nil {
+		return false, s.explain(ctx, err)
+	}
+	found, err := s.Server(ctx)
+	return found.Differ(), err
 }
 
 // runAlone refuses what may not happen while other daemons use the database.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -51,19 +52,31 @@ func InspectServer(ctx context.Context, o Options) (found Server, err error) {
 		return found, s.fault(ctx, err)
 	}
 	found.Daemons, err = readingDaemons(ctx, db)
-	if sqlState(err) == noTable { // no daemon has used it
+	if state := sqlState(err); state == noTable || state == noColumn { // no daemon of this version has used it
 		return found, nil
 	}
 	return found, s.explain(ctx, err)
 }
 
-// noTable is the code of PostgreSQL for a table that is not there.
-const noTable = "42P01"
+// noTable and noColumn are the codes of PostgreSQL for what is not there.
+const noTable, noColumn = "42P01", "42703"
 
 // Daemon is a daemon that uses a database.
 type Daemon struct {
-	Place  string // where it runs, for people
-	Leases string // what it alone does, separated by commas
+	Place    string // where it runs, for people
+	Leases   string // what it alone does, separated by commas
+	Settings string // a hash of those that it goes by; empty: it has not said yet
+}
+
+// Differ reports whether its daemons go by different settings.
+func (s Server) Differ() bool {
+	hash := ""
+	for _, d := range s.Daemons {
+		if hash = cmp.Or(hash, d.Settings); d.Settings != "" && d.Settings != hash {
+			return true
+		}
+	}
+	return false
 }
 
 // String says to people where it runs and what it alone does.
@@ -92,11 +105,11 @@ func (s *Store) Pool() *sql.DB {
 	return s.readers
 }
 
-const readDaemons = `SELECT place, COALESCE((SELECT STRING_AGG(name, ', ' ORDER BY name) FROM leases WHERE holder = daemons.id), '') ` +
+const readDaemons = `SELECT place, COALESCE((SELECT STRING_AGG(name, ', ' ORDER BY name) FROM leases WHERE holder = daemons.id), ''), settings ` +
 	`FROM daemons WHERE until > clock_timestamp() ORDER BY id`
 
 func readingDaemons(ctx context.Context, db *sql.DB) ([]Daemon, error) {
-	return collect(ctx, db, "", func(d *Daemon) []any { return []any{&d.Place, &d.Leases} }, readDaemons)
+	return collect(ctx, db, "", func(d *Daemon) []any { return []any{&d.Place, &d.Leases, &d.Settings} }, readDaemons)
 }
 
 // oldestServer is the oldest version of PostgreSQL that the tests run on.
