@@ -11,6 +11,11 @@ STALLED   ?= 5000
 REAL_WAIT ?= 10m
 RACE      ?= ./...
 NORACE    ?= ^$$
+# What does not run with the stores in PostgreSQL. The first two lock the file of SQLite. The third wants no decision after a stop was begun,
+# and one was still committed before the stop was. Of the last one's two strangers, the second day's notice names only one in a third of
+# the runs: why is not known yet.
+STORED     = ./engine ./connectors/admin ./connectors/telegram ./connectors/terminal ./connectors/whatsapp
+ONFILES    = ^(TestDecideBrokenStore|TestRule14AnyDoubtIsNotAGrant|TestAStopOfThousands|TestTheOwnerIsToldOfUnknownSenders)$$
 # RAPID_SEED makes the cases of a property the same in every run of the tests; make fuzz draws others.
 RAPID_SEED ?= 1
 SIM_SEEDS ?= 1000000
@@ -67,6 +72,7 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 test: ## run every test; first say what is missing for it, how long it takes and how much memory
 	@tools/need.sh test
 	RAPID_SEED=$(RAPID_SEED) go test -timeout 25m ./...
+	DAYCARED_TEST_STORE=postgres RAPID_SEED=$(RAPID_SEED) go test -timeout 10m -p 4 -skip '$(ONFILES)' $(STORED)
 
 .PHONY: test-channel
 test-channel: need ## run the tests of one channel, CHANNEL=telegram; a minute

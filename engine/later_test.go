@@ -108,7 +108,7 @@ func inTime(t *testing.T, what string, got []time.Duration, want ...time.Duratio
 func inVirtualTime(t *testing.T, s engine.Settings, c connectors.Connector, do func(*testing.T, *env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		st := &env{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{c}}
+		st := &env{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{c}, pruneEvery: time.Minute}
 		st.open()
 		defer func() { st.stop() }()
 		do(t, st)

@@ -113,5 +113,5 @@ if [ -n "$missing" ]; then
 	exit 1
 fi
 [ "$purpose" != test ] || cat <<-END
-	Every test: about 8 minutes on two idle processors, up to 2 GB of memory, 3 GB of disk; the first run needs the network.
+	Every test: about 12 minutes on two idle processors, up to 2 GB of memory, 3 GB of disk; the first run needs the network.
 END

@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -85,7 +86,7 @@ func newEnv(t *testing.T, sit func(testing.TB, func(*terminal.Options)) *person,
 	s.person = sit(t, func(o *terminal.Options) { o.Now = s.clock.Now })
 	log := slog.New(slog.DiscardHandler)
 	var err error
-	s.rows, err = store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "store.db"), Now: time.Now, Log: log})
+	s.rows, err = wiretest.OpenStore(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "store.db"), Now: time.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

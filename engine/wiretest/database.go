@@ -3,7 +3,10 @@ package wiretest
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +25,45 @@ func Database(t testing.TB) string {
 // OpenDatabase is [Database] for what is no test; release gives it back.
 func OpenDatabase() (url string, release func() error, err error) {
 	return pgtest.Open("tables", emptyTables)
+}
+
+// DatabaseOf is the URL of the database that [OpenStore] has made for a path; it is empty if the store is in that file.
+func DatabaseOf(path string) string {
+	databases.mu.Lock()
+	defer databases.mu.Unlock()
+	return databases.at[path].url
+}
+
+var databases = places{at: map[string]place{}}
+
+// places has the databases of stores, by the path that they would have as files.
+type places struct {
+	mu sync.Mutex
+	at map[string]place
+}
+
+type place struct {
+	url     string
+	release func() error
+}
+
+// of is the URL of the database of the store with that path, which is empty if there was none. Those of folders that were removed, as
+// those of tests are at their ends, are given back.
+func (p *places) of(path string) (url string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if found, is := p.at[path]; is {
+		return found.url, nil
+	}
+	for old, database := range p.at {
+		if _, gone := os.Stat(filepath.Dir(old)); errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, database.release())
+			delete(p.at, old)
+		}
+	}
+	url, release, failed := OpenDatabase()
+	p.at[path] = place{url, release}
+	return url, errors.Join(err, failed)
 }
 
 // emptyTables makes the tables of a store that no daemon has used, or deletes what is in them.

@@ -14,8 +14,16 @@ import (
 )
 
 // OpenStore is [store.Open] that begins with a copy of an empty store if there is none at the path. Making one takes five times as
-// long as opening the copy. Every such store of a process has the same name and the same keys.
+// long as opening the copy. Every such store of a process has the same name and the same keys. With DAYCARED_TEST_STORE=postgres in the
+// environment, the store is in a database of PostgreSQL instead, which belongs to the path while its folder exists.
 func OpenStore(ctx context.Context, o store.Options) (*store.Store, error) {
+	if os.Getenv("DAYCARED_TEST_STORE") == "postgres" && o.Server == "" {
+		var err error
+		if o.Server, err = databases.of(o.Path); err != nil {
+			return nil, err
+		}
+		return store.Open(ctx, o)
+	}
 	if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
 		files, err := emptyStore()
 		for name, content := range files {

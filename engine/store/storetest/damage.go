@@ -4,19 +4,28 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"testing"
 
-	_ "github.com/mattn/go-sqlite3" // the driver
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+	_ "github.com/mattn/go-sqlite3"    // the driver
+
+	"github.com/daycared/daycared/engine/wiretest"
 )
 
-// Damage makes the n-th request in the SQLite file at path unreadable.
+// Damage makes the n-th request of the store at path unreadable, as another program does, in its file or in the database that tests use
+// instead.
 func Damage(t *testing.T, path string, n int64) {
 	t.Helper()
-	db, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=10000")
+	driver, name, again := "sqlite3", "file:"+path+"?_busy_timeout=10000", ""
+	if url := wiretest.DatabaseOf(path); url != "" {
+		driver, name, again = "pgx", url, "; UPDATE writer SET version = version + 1" // what the daemon has read is no longer so
+	}
+	db, err := sql.Open(driver, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.ExecContext(t.Context(), `UPDATE requests SET scope = 'nonsense' WHERE number = $1`, n); err != nil {
+	if _, err := db.ExecContext(t.Context(), fmt.Sprintf("UPDATE requests SET scope = 'nonsense' WHERE number = %d", n)+again); err != nil {
 		t.Error(err)
 	}
 	if err := db.Close(); err != nil {
