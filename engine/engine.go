@@ -206,6 +206,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.keepLocks(ctx) })
 	group.Go(func() error { return e.alone(ctx, e.prune) })
 	group.Go(func() error { return e.alone(ctx, e.heartbeat) })
+	group.Go(func() error { return e.NoteMissing(ctx) })
 	group.Go(func() error { return e.Hosts.Run(ctx) })
 	return group.Wait()
 }

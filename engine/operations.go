@@ -272,8 +272,12 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 		}
 	}
 	g, err := e.store.Grant(ctx, grant)
+	var missing []permissions.Record
 	if err != nil {
-		return permissions.Revoked{}, shared.Broken(err)
+		if missing, err = e.FindMissing(ctx, err, permissions.GrantRevoked, string(grant)); err != nil {
+			return permissions.Revoked{}, shared.Broken(err)
+		}
+		g.ID, g.Request = permissions.ID(missing[0].Row()), missing[0].Request
 	}
 	if !id.Operator {
 		r, err := e.store.Read(ctx, g.Request)
@@ -284,7 +288,12 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 			return permissions.Revoked{}, permissions.UnknownGrant(grant)
 		}
 	}
-	e.forgetDecisions(func(of decisionKey) bool { return of.caller == g.Caller })
+	e.forgetDecisions(func(of decisionKey) bool { return of.caller == g.Caller || len(missing) > 0 })
+	if len(missing) > 0 {
+		err := e.CloseMissing(ctx, id, who, missing)
+		e.registry.ForgetGrant(g.ID)
+		return permissions.Revoked{}, err
+	}
 	revoked, err := e.store.Revoke(ctx, grant, who, id.Via, e.clock.Stamp(), shared.RanMost)
 	e.registry.ForgetGrant(grant)
 	e.registry.NotifyNotices()

@@ -81,8 +81,19 @@ func (k *tokens) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	k.steering.Lock()
 	defer k.steering.Unlock()
 	tokens, err := k.store.RevokeToken(ctx, name, who, id.Via, k.clock.Stamp())
-	if err != nil {
+	if err != nil && permissions.CodeOf(err) != permissions.CodeUnknown {
 		return tokens, shared.Broken(err)
+	}
+	var closed error
+	missing, unknown := k.FindMissing(ctx, permissions.NoToken(name), permissions.TokenRevoked, name)
+	switch {
+	case unknown == nil:
+		closed = k.CloseMissing(ctx, id, who, missing)
+		tokens = append(tokens, permissions.Token{Name: missing[0].Detail["name"]})
+	case err != nil:
+		return tokens, shared.Broken(unknown)
+	case permissions.CodeOf(unknown) != permissions.CodeUnknown:
+		closed = shared.Broken(unknown)
 	}
 	k.mu.Lock()
 	for _, t := range tokens {
@@ -92,7 +103,11 @@ func (k *tokens) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	}
 	k.mu.Unlock()
 	ctx = context.WithoutCancel(ctx)
-	return tokens, shared.Broken(errors.Join(k.ReadOwners(ctx), k.vacate(ctx, tokens[0].Name, who, id.Via)))
+	if err := errors.Join(k.ReadOwners(ctx), k.vacate(ctx, tokens[0].Name, who, id.Via)); err != nil || closed == nil {
+		return tokens, shared.Broken(err)
+	}
+	k.endRevoked(ctx)
+	return tokens, closed
 }
 
 // endRevoked ends the calls whose tokens are not valid any more.

@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"maps"
 	"slices"
@@ -79,6 +80,12 @@ type Record struct {
 	Actor   string // a person, "operator", a caller, or empty for the daemon itself
 	Via     string
 	Detail  map[string]string
+}
+
+// Row is what a record about a grant, a token or a pairing calls it: its id, or the name of the pairing.
+func (r Record) Row() string {
+	p := Pairing{Person: r.Detail["person"], Via: r.Detail["via"]}
+	return cmp.Or(r.Detail["grant"], r.Detail["id"], p.Name())
 }
 
 // Entry is a record in its audit chain. Each writing daemon has its own chain, so that none waits for another; each

@@ -430,6 +430,16 @@ func NoToken(name string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "There is no token %s.", bare(name))
 }
 
+// ClosedMissing says that rows that somebody deleted were closed in the audit. Unlike a revocation it has nothing else to show.
+func ClosedMissing(all []Record) *Refusal {
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Row())
+	}
+	return tell(CodeGone, ExitOther, "Somebody deleted %s from the store. It is closed now in the audit: who puts it back opens "+
+		"nothing with it from the next start on. Look at the store with: daycared audit verify", strings.Join(names, ", "))
+}
+
 // NoPairing refuses to unpair a person who is not paired.
 func NoPairing(person, via string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "%s has no account at %s that was paired.", person, via)

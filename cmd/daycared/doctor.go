@@ -390,10 +390,13 @@ func examineReach(running *admin.Status) []finding {
 		"open daycared inbox, or pair a phone with: daycared pair NAME, or let requests wait for somebody with api.admin_reachable")}
 }
 
-// examineLocks says who is locked, and removes them from the people whose reachability is reported.
+// examineLocks says which rows are missing, and who is locked, and removes them from the people whose reachability is reported.
 func examineLocks(running *admin.Status, s *engine.Settings) (all []finding) {
 	if running == nil {
 		return nil
+	}
+	for _, remedy := range running.Missing {
+		all = append(all, newFinding("wrong", deletedRow, remedy))
 	}
 	for _, l := range running.Locked {
 		all = append(all, newFinding("note", l.Person+" is locked "+lockedSince(l)+": nothing from their accounts counts",

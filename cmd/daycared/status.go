@@ -267,6 +267,9 @@ func (c *CLI) printStatus(s admin.Status) error {
 	return table.Flush()
 }
 
+// deletedRow is what is wrong where the audit has something open that the store lacks.
+const deletedRow = "the audit has something open whose row somebody deleted from the store, and that is in force again if it is put back"
+
 func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 	for _, l := range s.Locked {
 		row("locked", "%s, %s; see: daycared unlock %s", l.Person, lockedSince(l), l.Person)
@@ -286,6 +289,9 @@ func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 	}
 	for _, a := range s.Suspended {
 		row("suspended", "%s", a.Text)
+	}
+	for _, remedy := range s.Missing {
+		row("missing", "%s; close it with: %s", deletedRow, remedy)
 	}
 	if u := s.Unconfirmed; u != nil && u.Grants+u.Tokens > 0 {
 		row("unconfirmed", "%s, %s since the store was restored; see: daycared suspended",

@@ -336,6 +336,8 @@ type Operations interface {
 	StoppedAgents() []permissions.Lock
 	// Suspended lists what is suspended since the store was restored.
 	Suspended(ctx context.Context, id connectors.Identity) (permissions.Suspended, error)
+	// MissingRows lists the rows that were missing at the start although the audit has them open, as the records that close them.
+	MissingRows() []permissions.Record
 	// Reinstate reactivates what the names mean, or everything without names, and returns it.
 	Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error)
 

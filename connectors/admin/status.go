@@ -59,6 +59,8 @@ type Status struct {
 	StoppedAgents []StoppedAgent `json:"stopped_agents,omitempty" doc:"agents that ask nothing until they are resumed"`
 	// Unconfirmed counts what a restore suspended and nobody has confirmed since.
 	Unconfirmed *UnconfirmedStatus `json:"unconfirmed" doc:"null for everybody but the operator"`
+	// Missing is for the operator.
+	Missing []string `json:"missing,omitempty" doc:"the command that closes each grant, token and pairing whose row somebody deleted"`
 }
 
 // ChannelStatus is a channel's state, and whom it reaches now.
@@ -139,6 +141,11 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 			s.Unconfirmed = &UnconfirmedStatus{Grants: len(all.Grants), Tokens: len(all.Tokens), Pairings: len(all.Pairings)}
 		}
 	}
+	for _, m := range r.engine.MissingRows() {
+		if id.Operator {
+			s.Missing = append(s.Missing, closes(m))
+		}
+	}
 	for _, l := range r.engine.Locks() {
 		s.Locked = append(s.Locked, fromLock(permissions.Locked{Lock: l}, false))
 	}
@@ -147,6 +154,17 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	}
 	s.reach(r.engine.Contacts(), func(name string) bool { return id.Operator || name == self })
 	return s, nil
+}
+
+// closes is the command that closes a missing row.
+func closes(r permissions.Record) string {
+	switch r.Type {
+	case permissions.GrantRevoked:
+		return "daycared revoke " + r.Row()
+	case permissions.TokenRevoked:
+		return "daycared token revoke " + r.Row()
+	}
+	return "daycared unpair " + r.Detail["person"] + " --via " + r.Detail["via"]
 }
 
 func (r *routes) self() Daemon {

@@ -72,6 +72,12 @@ type Store interface {
 	// names, of everything. It returns what was reinstated. If a name denotes nothing suspended, it reinstates nothing
 	// and refuses with [permissions.CodeUnknown].
 	Reinstate(ctx context.Context, names []string, by, via string, at time.Time) (permissions.Suspended, error)
+
+	// Missing lists the grants, tokens and pairings that are open by the audit and whose rows somebody deleted, as the records that
+	// close them.
+	Missing(ctx context.Context) ([]permissions.Record, error)
+	// CloseMissing writes such records, so that a row that is put back opens nothing.
+	CloseMissing(ctx context.Context, all []permissions.Record, by, via string, at time.Time) error
 }
 
 // Config are the parts of a [Directory].
@@ -117,9 +123,10 @@ type Directory struct {
 	locks     []permissions.Lock
 	ended     map[string]int // how often accounts have ceased to answer for somebody
 	absences  []permissions.Absence
-	changes   atomic.Int64       // of absences
-	invited   map[string]invited // by code
-	reads     map[string]string  // language codes by name, as their app said last
+	changes   atomic.Int64         // of absences
+	invited   map[string]invited   // by code
+	reads     map[string]string    // language codes by name, as their app said last
+	missing   []permissions.Record // see [Directory.NoteMissing]
 }
 
 // New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.ReadPeople].

@@ -219,8 +219,16 @@ func (d *Directory) Unpair(
 			return was, inFile(name, via)
 		}
 	}
+	var closed error
 	if was, err = d.store.Unpair(ctx, name, via, who, id.Via, d.clock.Stamp()); err != nil {
-		return was, shared.Broken(err)
+		missing, err := d.FindMissing(ctx, err, permissions.Unpaired, permissions.Pairing{Person: name, Via: via}.Name())
+		if err != nil {
+			return was, shared.Broken(err)
+		}
+		was.Address = missing[0].Detail["address"]
+		if closed = d.CloseMissing(ctx, id, who, missing); permissions.CodeOf(closed) != permissions.CodeGone {
+			return was, closed
+		}
 	}
 	if err := d.readPairings(context.WithoutCancel(ctx)); err != nil {
 		return was, shared.Broken(err)
@@ -229,7 +237,7 @@ func (d *Directory) Unpair(
 	if door != nil && !d.isSuspended(via, was.Address) {
 		door.Release(was.Address, name)
 	}
-	return was, nil
+	return was, closed
 }
 
 // pairable returns the channel and the configured person of a new pairing.

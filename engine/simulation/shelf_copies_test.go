@@ -385,6 +385,7 @@ func (s *shelf) Suspensions(context.Context) ([]permissions.Suspension, error)  
 func (s *shelf) Locks(context.Context) ([]permissions.Lock, error)               { return nil, nil }
 func (s *shelf) GroupRenames(context.Context) ([]permissions.GroupRename, error) { return nil, nil }
 func (s *shelf) Tokens(context.Context) ([]permissions.Token, error)             { return nil, nil }
+func (s *shelf) Missing(context.Context) ([]permissions.Record, error)           { return nil, nil }
 
 // Absences are none: nobody is away here.
 func (s *shelf) Absences(context.Context) ([]permissions.Absence, error) { return nil, nil }

@@ -331,13 +331,8 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	if err != nil {
 		return err
 	}
-	missed := c.restored.Seq // missing after this seq
-	if c.restored.Detail[restated] != "" {
-		missed = 0
-	}
 	for _, row := range c.gates {
-		audited := said.Since != nil && row.seq > max(*said.Since, missed) && (row.table != "tokens" || row.at >= c.pruned)
-		if !row.closed && row.table != "meta" && (audited || row.table == "locks") {
+		if !row.closed && row.table != "meta" && (c.claims(row, said) || row.table == "locks") {
 			return fmt.Errorf("a row of the table %s that entry %d speaks of is missing, and no entry says why", row.table, row.seq)
 		}
 	}
@@ -362,6 +357,15 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 		}
 	}
 	return err
+}
+
+// claims reports whether the entries would say it if the row of a newest entry had been deleted.
+func (c *comparison) claims(row latestEntry, said shutList) bool {
+	missed := c.restored.Seq // missing after this seq
+	if c.restored.Detail[restated] != "" {
+		missed = 0
+	}
+	return said.Since != nil && row.seq > max(*said.Since, missed) && (row.table != "tokens" || row.at >= c.pruned)
 }
 
 // lacksRequests reports whether the entries speak of a request that is not here, perhaps because it was pruned.

@@ -22,7 +22,7 @@ const readGates = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request I
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND type IN ('GRANT_ADDED', 'GRANT_REVOKED', ` +
 	`'GRANT_ENDED', 'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', ` +
 	`'PAIRING_REINSTATED', 'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', ` +
-	`'STORE_RESTORED', 'AGENT_STOPPED', 'AGENT_MUTED', 'AGENT_RESUMED') ORDER BY seq`
+	`'STORE_RESTORED', 'AGENT_STOPPED', 'AGENT_MUTED', 'AGENT_RESUMED', 'ROWS_PRUNED') ORDER BY seq`
 
 // hearGates reads the gate entries whose seals hold under the key that the rows are sealed with; entries under an
 // earlier key cannot be about these rows. While a key is replaced, all has every entry, since even an unsealed one can

@@ -563,3 +563,54 @@ func TestARowThatCannotBeReadIsLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// TestARowThatIsMissingIsClosedInTheAudit: a grant, a token and a pairing whose rows somebody deleted are known, can be closed meanwhile,
+// and open nothing when their rows are put back, although their seals hold.
+func TestARowThatIsMissingIsClosedInTheAudit(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	if all, err := o.Missing(t.Context()); len(all) != 0 || err != nil {
+		t.Fatalf("nothing is missing: %v, %v", all, err)
+	}
+	away, back := "PRAGMA foreign_keys = off; ", "PRAGMA foreign_keys = off; "
+	for _, table := range []string{"grants", "tokens", "pairings"} {
+		away += "CREATE TABLE kept." + table + " AS SELECT * FROM main." + table + "; DELETE FROM main." + table + "; "
+		back += "INSERT INTO main." + table + " SELECT * FROM kept." + table + "; "
+	}
+	meddle(t, o.Store, away)
+	all, err := o.Missing(t.Context())
+	var rows []string
+	for _, r := range all {
+		rows = append(rows, string(r.Type)+" "+r.Row())
+	}
+	slices.Sort(rows)
+	if len(rows) != 3 || !strings.HasPrefix(rows[0], "GRANT_REVOKED ") || rows[1] != "TOKEN_REVOKED T1" || rows[2] != "UNPAIRED fay/telegram" ||
+		err != nil {
+		t.Fatal(rows, err)
+	}
+	for _, r := range all {
+		if r.Detail["name"] != "ci" && r.Detail["address"] != "1" && r.Request != o.always.ID {
+			t.Errorf("%+v", r)
+		}
+	}
+	if err := o.CloseMissing(t.Context(), all, "op", "cli", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := o.Missing(t.Context()); len(all) != 0 || err != nil {
+		t.Errorf("still missing: %v, %v", all, err)
+	}
+	if _, err := o.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	meddle(t, o.Store, back)
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var log *bytes.Buffer
+	o.Store, log = logged(t, o.path)
+	if got := o.open(t); got != "" || strings.Count(log.String(), "behind daycared's back") != 3 {
+		t.Errorf("open: %s\n%s", got, log)
+	}
+	if _, err := o.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -207,32 +207,11 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) {
 	t.fail(err)
 	said, err := own.decodeShutList()
 	t.fail(err)
-	c := newComparison()
-	c.keeps = true
-	found, err := collect(ctx, t, "", entryFields, readGateEntries, s.chain)
-	for _, e := range found {
-		if e.Hash == e.ComputeHash() {
-			c.addRowEntry(&e)
-		}
-	}
-	for _, r := range said.Gone {
-		c.addRowEntry(&permissions.Entry{Record: r})
-	}
+	_, missing, err := s.missing(ctx, t, said.Gone)
 	t.fail(err)
-	dropOpen(ctx, t, c, grantGate)
-	dropOpen(ctx, t, c, tokenGate)
-	dropOpen(ctx, t, c, pairingGate)
 	all := said.Gone
-	for _, row := range slices.SortedFunc(maps.Values(c.gates), func(a, b latestEntry) int { return cmp.Compare(a.seq, b.seq) }) {
-		of := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == row.table })]
-		if row.closed || !slices.Contains([]string{"grants", "tokens", "pairings"}, row.table) {
-			continue
-		}
-		r := permissions.Record{Type: of.closes[0], Request: row.entry.Request, Detail: map[string]string{}}
-		for _, name := range of.key {
-			r.Detail[name] = row.entry.Detail[name]
-		}
-		all = append(all, r)
+	for _, row := range missing {
+		all = append(all, row.closing())
 	}
 	if t.stopped != "" {
 		all = append(all, permissions.Record{Type: permissions.AllStopped, Actor: t.stopped, Detail: map[string]string{}})
@@ -255,13 +234,88 @@ func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) {
 	})
 }
 
+// missing returns the grants, tokens and pairings that the entries, and further records, have open and that have no row, in order.
+func (s *Store) missing(ctx context.Context, from source, more []permissions.Record) (c *comparison, all []latestEntry, err error) {
+	c = newComparison()
+	c.keeps = true
+	found, err := collect(ctx, from, "", entryFields, readGateEntries, s.chain)
+	for i := range found {
+		if e := &found[i]; e.Hash == e.ComputeHash() {
+			_ = c.addEntry(e, 0) // none is about a request
+		}
+	}
+	for _, r := range more {
+		c.addRowEntry(&permissions.Entry{Record: r})
+	}
+	err = cmp.Or(err, dropOpen(ctx, from, c, grantGate), dropOpen(ctx, from, c, tokenGate), dropOpen(ctx, from, c, pairingGate))
+	for _, row := range slices.SortedFunc(maps.Values(c.gates), func(a, b latestEntry) int { return cmp.Compare(a.seq, b.seq) }) {
+		if !row.closed && slices.Contains([]string{"grants", "tokens", "pairings"}, row.table) {
+			all = append(all, row)
+		}
+	}
+	return c, all, err
+}
+
+// closing is the record that closes a row of the audit.
+func (row latestEntry) closing() permissions.Record {
+	of := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == row.table })]
+	r := permissions.Record{Type: of.closes[0], Request: row.entry.Request, Detail: map[string]string{}}
+	for _, name := range append([]string{"name", "address"}, of.key...) {
+		if value, known := row.entry.Detail[name]; known {
+			r.Detail[name] = value
+		}
+	}
+	return r
+}
+
 // dropOpen removes the open rows of a table from c.
-func dropOpen[T any](ctx context.Context, t *tx, c *comparison, g gate[T]) {
-	found, err := collect(ctx, t, "", g.rowFields, g.open)
-	t.fail(err)
+func dropOpen[T any](ctx context.Context, from source, c *comparison, g gate[T]) error {
+	found, err := collect(ctx, from, "", g.rowFields, g.open)
 	for _, r := range found {
 		delete(c.gates, c.row(g.table, g.key(&r.row)...))
 	}
+	return err
+}
+
+// Missing implements [engine.Store].
+func (s *Store) Missing(ctx context.Context) (all []permissions.Record, err error) {
+	return reading(ctx, s, func(from source) (all []permissions.Record, err error) {
+		own, err := readIdentity(ctx, from)
+		if err != nil {
+			return nil, err
+		}
+		said, err := own.decodeShutList()
+		if err != nil {
+			return nil, err
+		}
+		c, missing, err := s.missing(ctx, from, nil)
+		for _, row := range missing {
+			if c.claims(row, said) {
+				all = append(all, row.closing())
+			}
+		}
+		return all, err
+	})
+}
+
+// CloseMissing implements [engine.Store].
+func (s *Store) CloseMissing(ctx context.Context, all []permissions.Record, by, via string, at time.Time) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		for _, r := range all {
+			r.Actor, r.Via, r.At, r.Detail = by, via, at, maps.Clone(r.Detail)
+			r.Detail[whyDetail] = "its row is missing"
+			switch r.Type { // it may be back
+			case permissions.GrantRevoked:
+				t.exec(ctx, revokeGrant, micros(at), r.Detail["grant"])
+			case permissions.TokenRevoked:
+				t.exec(ctx, revokeToken, micros(at), r.Detail["id"])
+			default:
+				t.exec(ctx, deletePairing, r.Detail["person"], r.Detail["via"])
+			}
+			s.append(ctx, t, r)
+		}
+		return nil
+	})
 }
 
 // renewal counts what the start of a new life did.
