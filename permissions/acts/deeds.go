@@ -118,7 +118,7 @@ func deed(verb Verb, names []string, given json.RawMessage) (d Deed, ok bool) {
 	}
 	what := text(names[0])
 	commands := verb == Runs || verb == Keeps || verb == Strays
-	if list, are := commandWords(input[names[0]]); commands && are {
+	if list, are := commandWords(input[names[0]]); verb == Strays && are { // for the shells of others it is a text
 		what = list
 	}
 	if what == "" && (input[names[0]] != nil || commands || verb == Writes || verb == Fetches) && verb != Notes {
@@ -152,7 +152,7 @@ func deed(verb Verb, names []string, given json.RawMessage) (d Deed, ok bool) {
 	return d, true
 }
 
-// commandWords returns the command of an input that is a list of words, as Codex's shell tool has it.
+// commandWords returns the command of an input that is a list of words, as Codex's shell tool has it, by its hook or acp.
 func commandWords(member json.RawMessage) (text string, are bool) {
 	var list any
 	if json.Unmarshal(member, &list) != nil {

@@ -166,6 +166,7 @@ func TestToolsOfEachDialect(t *testing.T) {
 		{"claude-code", "Bash", `{"command":"go test ./...","description":"Test"}`, Allow},
 		{"claude-code", "Bash", `{"command":"go test ./...; rm x"}`, Deny},
 		{"claude-code", "Bash", `{"command":"go test ./...","run_in_background":true}`, ""},
+		{"claude-code", "Bash", `{"command":["go","test","./..."]}`, ""}, {"claude-code", "Bash", `{"command":["rm","x"]}`, Deny},
 		{"claude-code", "Read", `{"file_path":"/home/kim/shop/a"}`, Allow},
 		{"claude-code", "Read", `{}`, ""}, {"claude-code", "mcp__box__exec", `{}`, ""}, {"claude-code", "mcp__shut__exec", `{}`, Deny},
 		{"claude-code", "mcp__box__go", `{}`, Allow},
