@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -195,25 +196,29 @@ func (c boundedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// beginWrite takes the turn to write before it finds the daemon's row: whoever removes that has had the turn as well.
-const beginWrite = `WITH turn AS (UPDATE writer SET version = version + 1 RETURNING version) ` +
+// beginWrite takes the turn to write before it finds the daemon's row: whoever removes that has had the turn as well. The newest entry that
+// it finds may be one of before others wrote.
+var beginWrite = `WITH turn AS (UPDATE writer SET version = version + 1 RETURNING version) ` +
 	`UPDATE daemons SET until = clock_timestamp() + $1 * INTERVAL '1 ms', wrote = turn.version FROM turn WHERE id = $2 ` +
-	`RETURNING turn.version, clock_timestamp()`
+	`RETURNING turn.version, clock_timestamp(), (SELECT hash FROM entries WHERE ` + strings.ReplaceAll(inChain, "$1", "$3") +
+	` ORDER BY key DESC LIMIT 1)`
 
 // begin begins a write transaction of a daemon that counts as running, once no other one writes. It returns what changes when another
-// daemon has written.
-func (at *postgres) begin(ctx context.Context, conn *sql.Conn) (foreign int64, err error) {
+// daemon has written, or the newest entry of a chain is another than the one that this process wrote last.
+func (at *postgres) begin(ctx context.Context, conn *sql.Conn, chain string, last permissions.Digest) (foreign int64, err error) {
 	var version int64
 	var now time.Time
+	var newest []byte
 	err = pipeline(ctx, conn, []statement{
-		{text: "BEGIN"}, {text: beginWrite, args: []any{heldFor.Milliseconds(), at.id}, into: []any{&version, &now}},
+		{text: "BEGIN"},
+		{text: beginWrite, args: []any{heldFor.Milliseconds(), at.id, chain}, into: []any{&version, &now, &newest}},
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, errReplaced
 	case err != nil:
 		return 0, err
-	case version != at.last+1:
+	case version != at.last+1, !bytes.Equal(newest, last[:]):
 		at.foreign++
 	}
 	at.noteTime(now)

@@ -276,6 +276,25 @@ func TestWhatOthersTookBackStaysSo(t *testing.T) {
 	})
 }
 
+// TestAnAuditThatWasCutOffInPostgreSQLIsNotContinued by the only daemon, whose next write notices it.
+func TestAnAuditThatWasCutOffInPostgreSQLIsNotContinued(t *testing.T) {
+	for name, spoil := range map[string]string{
+		"G2/its end is gone":             `DELETE FROM entries WHERE key >= (SELECT MAX(key) - 1 FROM entries) RETURNING 1`,
+		"G2/its newest entry is another": `UPDATE entries SET hash = sha256('x') WHERE key = (SELECT MAX(key) FROM entries) RETURNING 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := emptyDatabase(t)
+			s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), url)
+			r := approve(t, s, permissions.For(time.Hour))
+			query(t, url, spoil)
+			unwell(t, "use", use(t, s, r), isBehind)
+			_, _, err := s.Open(t.Context(), newAsk())
+			unwell(t, "open", err, isBehind)
+			unwell(t, "health", s.Health(t.Context()), isBehind)
+		})
+	}
+}
+
 // TestAStopHoldsOnEveryDaemon from the moment in which it is told.
 func TestAStopHoldsOnEveryDaemon(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")

@@ -191,7 +191,7 @@ func (s *Store) transact(ctx context.Context, t *tx, do func(version int64) erro
 // beginWrite begins a write transaction.
 func (s *Store) beginWrite(ctx context.Context, conn *sql.Conn) (version int64, err error) {
 	if s.server != nil {
-		return s.server.begin(ctx, conn)
+		return s.server.begin(ctx, conn, s.chain, s.ledger.hash)
 	}
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return 0, err
