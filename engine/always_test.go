@@ -403,6 +403,34 @@ func TestAnAskRuleBeatsAGrantedRule(t *testing.T) {
 	st.asks(m, 3, bash("npm run lint"))
 }
 
+// TestALockEndsAFirstStep: a rule that was shown before it, by whoever had the account then, is shown again.
+func TestALockEndsAFirstStep(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, givesRules(), m)
+	call, id := st.asks(m, 1, bash("npm run lint"))
+	p := proposed(t, m, id)
+	st.lock(boss, "fay")
+	if _, _, err := st.Unlock(t.Context(), boss, "fay"); err != nil {
+		t.Fatal(err)
+	}
+	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: p.Rule.Check()}
+	var err error
+	st.eventually("fay is asked again", func() bool {
+		_, err = m.Do(t.Context(), second)
+		return permissions.CodeOf(err) != permissions.CodeNotYours
+	})
+	refused(t, err, permissions.CodeRule)
+	if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) > 0 {
+		t.Errorf("%+v, %v", grants, err)
+	}
+	if _, err := m.Do(t.Context(), second); err != nil { // it has been shown again
+		t.Fatal(err)
+	}
+	if r := st.get(call); r.Scope != permissions.Rule {
+		t.Errorf("%s for %s", r.State, r.Scope)
+	}
+}
+
 // TestWhatARuleDeniesIsAudited: with the rule and its reason, a few times a minute for each caller.
 func TestWhatARuleDeniesIsAudited(t *testing.T) {
 	s := usual()

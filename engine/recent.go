@@ -173,10 +173,13 @@ func (e *Engine) keptDecisions(caller, session, agent string) map[decisionKey]pe
 }
 
 // forgetDecisions drops the answers kept for matching calls (nil: all), so that people are asked again.
-// First steps to trust an agent do not count any more then.
+// With nil, first steps to trust an agent or to give a rule do not count any more.
 func (e *Engine) forgetDecisions(matches func(decisionKey) bool) {
 	if matches == nil {
 		e.offers.clear()
+		e.mu.Lock()
+		clear(e.rules)
+		e.mu.Unlock()
 	}
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()

@@ -84,7 +84,14 @@ func (k *tokens) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	if err != nil && permissions.CodeOf(err) != permissions.CodeUnknown {
 		return tokens, shared.Broken(err)
 	}
-	var closed error
+	k.mu.Lock()
+	for _, t := range tokens {
+		for b := range k.bearers[t.Hash] {
+			b.end(permissions.UnknownToken())
+		}
+	}
+	k.mu.Unlock()
+	var closed error // looking for missing rows may take long
 	missing, unknown := k.FindMissing(ctx, permissions.NoToken(name), permissions.TokenRevoked, name)
 	switch {
 	case unknown == nil:
@@ -95,13 +102,6 @@ func (k *tokens) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	case permissions.CodeOf(unknown) != permissions.CodeUnknown:
 		closed = shared.Broken(unknown)
 	}
-	k.mu.Lock()
-	for _, t := range tokens {
-		for b := range k.bearers[t.Hash] {
-			b.end(permissions.UnknownToken())
-		}
-	}
-	k.mu.Unlock()
 	ctx = context.WithoutCancel(ctx)
 	if err := errors.Join(k.ReadOwners(ctx), k.vacate(ctx, tokens[0].Name, who, id.Via)); err != nil || closed == nil {
 		return tokens, shared.Broken(err)

@@ -382,6 +382,10 @@ func TestTheOwnerIsToldOfUnknownSenders(t *testing.T) {
 	s.server.Person(telegramtest.User{ID: 8888}).Start("")
 	s.drained()
 	s.told("eve", "6666")
+	s.until("both are stored", func() bool {
+		met, err := s.rows.UnknownSenders(t.Context())
+		return err == nil && met.Count() >= 2
+	})
 	s.server.Advance(25 * time.Hour)
 	mallory.Writes("and now?") // perhaps in time for the next notice
 	m = s.told("fay", "unknown accounts wrote since ")
