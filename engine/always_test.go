@@ -406,7 +406,9 @@ func TestAnAskRuleBeatsAGrantedRule(t *testing.T) {
 // TestALockEndsAFirstStep: a rule that was shown before it, by whoever had the account then, is shown again.
 func TestALockEndsAFirstStep(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := newEnv(t, givesRules(), m)
+	s := givesRules()
+	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+	st := newEnv(t, s, m)
 	call, id := st.asks(m, 1, bash("npm run lint"))
 	p := proposed(t, m, id)
 	st.lock(boss, "fay")
