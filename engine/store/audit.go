@@ -13,14 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// An entry's key is the number of its chain, times 2^48, and its seq.
 const (
-	// lowestKey and highestKey bound the keys of the chain that the first parameter names.
-	lowestKey  = `(SELECT number FROM chains WHERE name = $1) << 48`
-	highestKey = lowestKey + ` | 281474976710655`
-
-	inChain = `key BETWEEN ` + lowestKey + ` AND ` + highestKey
-
 	newestEntry = `SELECT seq, hash FROM audit WHERE ` + inChain + ` ORDER BY key DESC LIMIT 1`
 	oldestEntry = `SELECT seq, prev FROM audit WHERE ` + inChain + ` ORDER BY key LIMIT 1`
 )

@@ -291,6 +291,11 @@ func (s *Store) pass(list []permissions.Entry) {
 	}
 	last := head{list[len(list)-1].Seq, list[len(list)-1].Hash}
 	s.server.told.pass(last)
+	for _, e := range list {
+		if e.Type == permissions.AllStopped || e.Type == permissions.AllResumed {
+			s.server.stops.Store(e.Type == permissions.AllStopped)
+		}
+	}
 	if slices.ContainsFunc(list, func(e permissions.Entry) bool { return slices.Contains(takesBack, e.Type) }) {
 		s.noteMark(last)
 	}

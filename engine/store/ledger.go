@@ -1,10 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
 	"math"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // catchUp refreshes the state in memory after a commit that failed but may have happened, which it announces, and after
@@ -97,7 +101,11 @@ func (s *Store) readLedger(ctx context.Context, t *tx) error {
 	if s.server != nil && s.started && !own.restoredAt.Equal(s.restoredAt) { // numbers and codes go on otherwise
 		return errNewLife
 	}
-	t.stopped = own.stoppedBy
+	if t.stopped = own.stoppedBy; t.stopped == "" && (s.ledger.stopped != "" || s.server != nil && s.server.stops.Load()) {
+		if t.stopped, _, err = s.saidStopped(ctx, t); err != nil {
+			return err
+		}
+	}
 	version, err := s.sealsBefore(ctx, t, own)
 	if err != nil {
 		return err
@@ -107,6 +115,19 @@ func (s *Store) readLedger(ctx context.Context, t *tx) error {
 	}
 	t.head, err = readHead(ctx, t, s.chain)
 	return err
+}
+
+const readStops = `SELECT ` + entryColumns + gateEntries + ` AND audit.request = '') CROSS JOIN audit ON audit.key = k ` +
+	`WHERE audit.chain = $1 AND audit.type IN ('ALL_STOPPED', 'ALL_RESUMED') ORDER BY k DESC LIMIT 1`
+
+// saidStopped is who stopped everything according to the audit, for a row of before that somebody put back.
+func (s *Store) saidStopped(ctx context.Context, from source) (by string, at time.Time, err error) {
+	found, err := collect(ctx, from, "an entry", entryFields, readStops, s.chain)
+	if err != nil || len(found) == 0 || found[0].Type == permissions.AllResumed {
+		return "", time.Time{}, err
+	}
+	s.log.Error("stop removed behind daycared's back: it holds", "by", found[0].Actor)
+	return cmp.Or(found[0].Actor, stoppedByNobody), found[0].At, nil
 }
 
 // noteHalt publishes the stop, so that callers are refused without waiting for their turn.

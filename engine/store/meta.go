@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// stoppedByNobody is the name for a stop without a name: empty would mean that nothing is stopped.
+const stoppedByNobody = "daycared"
+
 // identity is the store's record of itself, covered by a seal.
 type identity struct {
 	chain                 string

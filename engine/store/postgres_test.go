@@ -321,6 +321,52 @@ func TestAStopHoldsOnEveryDaemon(t *testing.T) {
 	insert(t, first)
 }
 
+// TestAStopWhoseRowWasPutBackHolds on every daemon that runs, whether it wrote the stop, was told of it, or only looks; until it is ended.
+func TestAStopWhoseRowWasPutBackHolds(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	told, ended := following(t, second), following(t, first)
+	insert(t, first)
+	query(t, url, `CREATE TABLE kept AS SELECT * FROM meta`)
+	if _, err := first.Stop(t.Context(), "fay", "cli", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for e := range told {
+		if e.Type == permissions.AllStopped {
+			break
+		}
+	}
+	insertNothing := func(s *Store) {
+		t.Helper()
+		if _, _, err := s.Open(t.Context(), newAsk()); permissions.CodeOf(err) != permissions.CodeStopped {
+			t.Errorf("something new: %v", err)
+		}
+		if by, _, err := s.StoppedBy(t.Context()); by != "fay" || err != nil {
+			t.Errorf("stopped by %q, %v", by, err)
+		}
+	}
+	query(t, url, `UPDATE meta SET stopped_by = kept.stopped_by, stopped_at = kept.stopped_at, mac = kept.mac FROM kept`)
+	for range 2 {
+		for _, s := range []*Store{second, first} {
+			if err := s.Record(t.Context(), permissions.Record{Type: "X"}); err != nil { // the other one reads what it knows again
+				t.Fatal(err)
+			}
+			insertNothing(first)
+			insertNothing(second)
+		}
+	}
+	if err := second.Resume(t.Context(), "fay", "cli", false, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for e := range ended {
+		if e.Type == permissions.AllResumed {
+			break
+		}
+	}
+	insert(t, first)
+	insert(t, second)
+}
+
 // TestALeaseHasOneHolder, and another one at once when that one stops.
 func TestALeaseHasOneHolder(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
@@ -740,7 +786,7 @@ func TestADatabaseThatIsRefused(t *testing.T) {
 	defer query(t, latin, `DROP DATABASE latin WITH (FORCE)`)
 	port := good[strings.LastIndex(good, ":"):strings.LastIndex(good, "/")]
 	for url, want := range map[string]string{
-		good: "was written by a newer daycared (schema 99, this one knows 3)",
+		good: "was written by a newer daycared (schema 99, this one knows 4)",
 		latin[:strings.LastIndex(latin, "/")] + "/latin?sslmode=disable":      "its encoding is LATIN1",
 		"postgres://daycared:hush@127.0.0.1" + port + "/none?sslmode=disable": `database "none" does not exist`,
 		"postgres://daycared:hush@127.0.0.1:1/x?sslmode=disable":              "does not answer",

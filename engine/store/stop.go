@@ -16,14 +16,13 @@ import (
 // stopPage is how many pending requests are cancelled per transaction, so that other writes do not wait long.
 const stopPage = 500
 
-// stoppedByNobody is the name for a stop without a name: empty would mean that nothing is stopped.
-const stoppedByNobody = "daycared"
-
 // StoppedBy is who stopped everything, and when; empty: nobody.
 func (s *Store) StoppedBy(ctx context.Context) (by string, at time.Time, err error) {
 	err = s.read(ctx, func(from source) error {
 		own, err := readIdentity(ctx, from)
-		by, at = own.stoppedBy, own.stoppedAt
+		if by, at = own.stoppedBy, own.stoppedAt; by == "" && err == nil {
+			by, at, err = s.saidStopped(ctx, from)
+		}
 		return err
 	})
 	return by, at, err

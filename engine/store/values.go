@@ -438,3 +438,12 @@ func textOf(v any) (string, error) {
 	}
 	return "", fmt.Errorf("text was expected, not %T", v)
 }
+
+// An entry's key is the number of its chain, times 2^48, and its seq.
+const (
+	// lowestKey and highestKey bound the keys of the chain that the first parameter names.
+	lowestKey  = `(SELECT number FROM chains WHERE name = $1) << 48`
+	highestKey = lowestKey + ` | 281474976710655`
+
+	inChain = `key BETWEEN ` + lowestKey + ` AND ` + highestKey
+)
