@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
@@ -29,9 +30,10 @@ func (c *Call) converse() (err error) {
 }
 
 // question makes a call of the agent's own tool for asking the person a question to people: its hook cannot give the tool a result, so that
-// the answers are the reason for a denial. Input that cannot be asked is left to the agent's own dialog.
+// the answers are the reason for a denial. What cannot be asked, or of which the hook says more than the input, stays a call.
 func (c *Call) question(tool string) {
-	if tool == "" || c.Request.Tool != tool || c.event == "permissionRequest" || c.event == "PermissionRequest" {
+	if tool == "" || c.Request.Tool != tool || c.questions != nil || strings.EqualFold(c.event, "permissionRequest") ||
+		strings.Contains(string(c.Request.Input), `"`+hookPrefix) {
 		return
 	}
 	if asked, err := schema.Questions(c.Request.Input); err == nil {

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -32,7 +33,7 @@ type Dialect struct {
 	read     func(members) (Call, error)
 	silent   bool        // an empty reply leaves the call to the agent's own rules
 	own      string      // prefix of the names of the tools of a server called daycared
-	talks    string      // the agent's own tool for asking the person; empty: none, or not treated specially
+	talks    string      // the agent's own tool for asking the person; empty: none
 	keyboard *attendance // nil: it cannot ask at the keyboard while people are asked
 }
 
@@ -45,7 +46,8 @@ var claudeKeyboard = attendance{
 
 // dialects are all supported dialects.
 var dialects = []Dialect{
-	{Name: "claude-code", Within: 590 * time.Second, read: readClaude, silent: true, own: "mcp__daycared__", keyboard: &claudeKeyboard},
+	{Name: "claude-code", Within: 590 * time.Second, read: readClaude, silent: true, own: "mcp__daycared__", talks: schema.ClaudeAsks,
+		keyboard: &claudeKeyboard},
 	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__", talks: "request_user_input"},
 	{Name: "copilot", Within: 25 * time.Second, read: readCopilot, own: "daycared-", talks: "ask_user"},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
@@ -368,7 +369,7 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 		`{"question":"Which colour?","header":"c","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}]},` +
 		`{"question":"Which name?","header":"n","options":[{"label":"A","description":""},{"label":"B","description":""}]}]}}`
 	for _, end := range []string{"answered", "denied"} {
-		env := wiretest.NewEnv(t)
+		env := questionEnv(t)
 		address, _ := serve(t, env)
 		done := post(t.Context(), address+"/hook/claude-code", asks)
 		id := pending(t, env)
@@ -396,6 +397,72 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 	}
 }
 
+// questionEnv has the tools that only ask as the daemon has them.
+func questionEnv(t *testing.T) *wiretest.Env {
+	env := wiretest.NewEnv(t)
+	env.Configure(func(s *engine.Settings) { s.Asking, s.Policy = hooks.AskingTools(nil), permissions.Policy{} })
+	return env
+}
+
+// TestPolicyIsAskedBeforeQuestions: a rule or list about the tool holds, whatever its input, and a server's tool of that name is no question.
+func TestPolicyIsAskedBeforeQuestions(t *testing.T) {
+	const gemini = `{"session_id":"s","cwd":"/srv","hook_event_name":"BeforeTool","tool_name":"ask_user","tool_input":{"questions":[` +
+		`{"question":"Which colour?","header":"c","options":[{"label":"Red"},{"label":"Blue"}]}]}MORE}`
+	claude := strings.NewReplacer("BeforeTool", "PreToolUse", "ask_user", "AskUserQuestion").Replace(gemini)
+	for name, c := range map[string]struct {
+		dialect, input, more string
+		policy               permissions.Policy
+		denied               string // empty: people are asked about a call
+	}{
+		"forbidden":       {"gemini", gemini, "", permissions.Policy{Forbidden: []string{"ask_user"}}, "forbidden"},
+		"gated":           {"gemini", gemini, "", permissions.Policy{Gated: []string{"ask_user"}}, ""},
+		"a server's":      {"gemini", gemini, `,"mcp_context":{"server_name":"evil","tool_name":"ask_user"}`, permissions.Policy{}, ""},
+		"Claude Code's":   {"claude-code", claude, "", permissions.Policy{Forbidden: []string{"AskUserQuestion"}}, "forbidden"},
+		"Claude's, gated": {"claude-code", claude, "", permissions.Policy{Gated: []string{"AskUserQuestion"}}, ""},
+	} {
+		env := questionEnv(t)
+		env.Configure(func(s *engine.Settings) { s.Policy = c.policy })
+		d, _ := hooks.Find(c.dialect)
+		call, err := d.Read([]byte(strings.Replace(c.input, "MORE", c.more, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(chan hooks.Verdict, 1)
+		go func() { said <- hooks.Decide(t.Context(), env, uid, call, time.Minute) }()
+		if c.denied == "" {
+			s, err := env.Find(t.Context(), uid, pending(t, env))
+			if err != nil || s.Request.Kind != permissions.KindTool {
+				t.Errorf("%s: people are asked %+v, %v", name, s.Request.Kind, err)
+			}
+			decide(t, env, s.Request.ID, permissions.Deny, "")
+		}
+		if v := <-said; v.Allowed || !strings.Contains(v.Reason, c.denied) || len(env.PendingIDs()) > 0 {
+			t.Errorf("%s: %+v, %v are pending", name, v, env.PendingIDs())
+		}
+	}
+}
+
+// TestAQuestionStaysForAnotherHook: a hook that gives up withdraws no question that another one with the same call waits for.
+func TestAQuestionStaysForAnotherHook(t *testing.T) {
+	env := questionEnv(t)
+	d, _ := hooks.Find("gemini")
+	c, err := d.Read([]byte(`{"session_id":"s","cwd":"/srv","hook_event_name":"BeforeTool","tool_name":"ask_user","tool_input":{"questions":[` +
+		`{"question":"Which colour?","header":"c","options":[{"label":"Red"},{"label":"Blue"}]}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := make(chan hooks.Verdict, 1)
+	go func() { patient <- hooks.Decide(t.Context(), env, uid, c, time.Minute) }()
+	id := pending(t, env)
+	if v := hooks.Decide(t.Context(), env, uid, c, 100*time.Millisecond); !v.Unasked {
+		t.Errorf("%+v", v)
+	}
+	decide(t, env, id, permissions.Choose(2), "")
+	if v := <-patient; !strings.Contains(v.Reason, `"Blue"`) {
+		t.Errorf("the other hook reads %+v", v)
+	}
+}
+
 // The questions of other agents' own tools are asked, too. Their hooks give the tool no result, so that the model reads the answers as the
 // reason why it did not run. Without all answers the agent's own dialog asks, and no card is left.
 func TestQuestionsOfOtherAgentsAreAsked(t *testing.T) {
@@ -412,7 +479,7 @@ func TestQuestionsOfOtherAgentsAreAsked(t *testing.T) {
 			`["Red","Blue"]}},"d":{"type":"boolean","description":"really"}},"required":["c"]}}}`,
 	} {
 		for _, end := range []string{"answered", "withdrawn"} {
-			env := wiretest.NewEnv(t)
+			env := questionEnv(t)
 			address, _ := serve(t, env)
 			done := post(t.Context(), address+"/hook/"+dialect, input)
 			first := pending(t, env)
@@ -441,7 +508,7 @@ func TestQuestionsOfOtherAgentsAreAsked(t *testing.T) {
 				t.Errorf("%s, %s: %+v", dialect, end, got)
 			}
 		}
-		env := wiretest.NewEnv(t)
+		env := questionEnv(t)
 		d, _ := hooks.Find(dialect)
 		c, err := d.Read([]byte(input))
 		if err != nil {

@@ -104,11 +104,13 @@ func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c C
 	plain.suggested, plain.Request.Choices, plain.Request.Message = nil, nil, ""
 	more := c.Request.Message != "" || c.suggested != nil
 	given := plain.Request
-	if c.questions != nil {
-		given = c.asks()[0]
-	}
 	limited, over := context.WithTimeout(ctx, within)
 	defer over()
+	if c.questions != nil && mayQuestion(limited, requests, caller, c) {
+		given = c.asks()[0]
+	} else {
+		c.questions, plain.questions = nil, nil
+	}
 	q, err := c.resolvePaths(limited, given, caller)
 	if err != nil {
 		return Refuse(err)
@@ -139,6 +141,19 @@ func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c C
 	}
 	v.Open = v.Open && s.Keyboard // the keyboard alone cannot decide if others must approve too
 	return v
+}
+
+// mayQuestion is [questioner.mayQuestion] without waiting for anybody.
+func mayQuestion(ctx context.Context, requests Beginner, caller permissions.Caller, c Call) bool {
+	q, err := c.resolvePaths(ctx, c.Request, caller)
+	if err != nil {
+		return false
+	}
+	q.ID, q.Call = permissions.NewID(time.Now()), ""
+	brief, done := context.WithTimeout(ctx, raceWithin)
+	defer done()
+	s, err := requests.Begin(brief, caller, q)
+	return err == nil && s.Request.Answers(q) && Judge(s.Request, nil).Unasked
 }
 
 // replaced reports whether a question was withdrawn, so that another can be put in its place.

@@ -128,7 +128,12 @@ func (r *racing) Begin(ctx context.Context, _ permissions.Caller, q permissions.
 	until, _ := ctx.Deadline()
 	r.left = time.Until(until)
 	s := r.view
-	q.Version, q.State, q.DecidedBy, q.Defaulted = permissions.DigestVersion, s.Request.State, s.Request.DecidedBy, s.Request.Defaulted
+	if q.Version = permissions.DigestVersion; q.Kind == permissions.KindTool && q.Tool == "AskUserQuestion" { // by policy
+		q.State, q.Answer, q.Scope, q.DecidedVia = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant
+		q.Digest = permissions.ComputeDigest(q)
+		return permissions.RequestView{Request: q}, nil
+	}
+	q.State, q.DecidedBy, q.Defaulted = s.Request.State, s.Request.DecidedBy, s.Request.Defaulted
 	q.Digest, q.Answer, q.Asked = permissions.ComputeDigest(q), s.Request.Answer, []string{"fay"}
 	if r.other {
 		q.Tool, q.Digest = "other", permissions.Digest{}
@@ -286,7 +291,7 @@ func TestTheHookBesideADialogWaitsForADaemonThatStartsAgain(t *testing.T) {
 func TestAsking(t *testing.T) {
 	asking := AskingTools([]string{"ask_user"})
 	for name, want := range map[string]string{
-		"claude-code": "mcp__daycared__ask_user", "codex": "request_user_input mcp__daycared__ask_user",
+		"claude-code": "AskUserQuestion mcp__daycared__ask_user", "codex": "request_user_input mcp__daycared__ask_user",
 		"gemini": "ask_user mcp_daycared_ask_user", "copilot": "ask_user daycared-ask_user", "opencode": "question daycared_ask_user",
 		"cursor": "",
 	} {

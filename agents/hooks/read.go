@@ -69,11 +69,11 @@ func (d Dialect) Read(input []byte) (Call, error) {
 	c.Request.SessionTitle = permissions.Brief(title, permissions.MaxTitle)
 	c.Request.LastPrompt = permissions.Brief(prompt, permissions.MaxPrompt)
 	c.dialect, c.expected, c.mode, c.history = d.Name, named, mode, history
-	if err == nil {
-		c.question(d.talks)
-	}
 	if err == nil && c.Request.Tool != "" {
 		err = c.addHookMembers(m)
+	}
+	if err == nil {
+		c.question(d.talks)
 	}
 	if err == nil && c.Request.Tool != "" {
 		c.given = c.Request.Input

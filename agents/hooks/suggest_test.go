@@ -163,6 +163,9 @@ type replacing struct {
 func (d *replacing) Begin(_ context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	d.begun = append(d.begun, q)
 	q.Version, q.State = permissions.DigestVersion, permissions.Pending
+	if q.Tool == "AskUserQuestion" { // by policy
+		q.State, q.Answer, q.Scope, q.DecidedVia = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant
+	}
 	q.Digest = permissions.ComputeDigest(q)
 	return permissions.RequestView{Request: q, Keyboard: true}, nil
 }
@@ -232,7 +235,10 @@ func TestAtTheKeyboardTheSuggestionsReplaceThePlainQuestion(t *testing.T) {
 		question.Keyboard = true
 		engine := replacing{mixed: mixed{change: plain}}
 		Race(t.Context(), &engine, permissions.CallerUID(1000), question, time.Minute)
-		if q := engine.begun[0]; engine.withdrawn != "" || q.Ahead || len(q.Choices) != 2 || q.Kind != permissions.KindClarification {
+		if engine.begun[0].Kind != permissions.KindTool {
+			t.Errorf("policy is not asked first about %+v", engine.begun[0])
+		}
+		if q := engine.begun[1]; engine.withdrawn != "" || q.Ahead || len(q.Choices) != 2 || q.Kind != permissions.KindClarification {
 			t.Errorf("a question at %s: %+v, %s was given up", event, q, engine.withdrawn)
 		}
 	}

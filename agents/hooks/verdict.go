@@ -186,7 +186,11 @@ func (c Call) resolvePaths(ctx context.Context, r permissions.Request, caller pe
 func Decide(ctx context.Context, requests Requests, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
-	return questioner{ctx, limited, requests, caller, false}.askAll(c, nil)
+	h := questioner{ctx, limited, requests, caller, false}
+	if v, free := h.mayQuestion(c); !free {
+		return v
+	}
+	return h.askAll(c, nil)
 }
 
 // questioner holds the parameters of one hook's questions.
@@ -211,6 +215,21 @@ func (h questioner) ask(q permissions.Request) (permissions.Request, error) {
 			return r, err
 		}
 	}
+}
+
+// mayQuestion reports whether policy lets a call's tool ask its questions: a rule, the lists of tools or a stop may say otherwise, and then
+// the verdict is that on the call.
+func (h questioner) mayQuestion(c Call) (v Verdict, free bool) {
+	if c.questions == nil {
+		return v, true
+	}
+	call := c
+	call.questions, call.elsewhere = nil, false
+	_, v = h.askOne(call, c.Request, nil)
+	if v.Allowed {
+		v.Input = c.echo
+	}
+	return v, v.Allowed && v.Unasked
 }
 
 // askAll asks everything that a call needs; first, if not nil, is the first question already settled.
