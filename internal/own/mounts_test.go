@@ -2,19 +2,25 @@ package own
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
 // TestMountsOfWhatIsOwn: what is mounted elsewhere is found there, be it the file, a folder around it or one in it, and nothing else is.
 func TestMountsOfWhatIsOwn(t *testing.T) {
+	at := func(device, root, at string, layers ...string) mount { return mount{device, root, at, layers} }
 	all := []mount{
-		{"8:1", "/", "/"}, {"8:2", "/", "/var"}, {"0:5", "/", "/proc"},
-		{"8:2", "/lib/daycared", "/srv/ws/whole"}, {"8:2", "/lib/daycared/keys", "/srv/ws/part"}, {"8:2", "/", "/mnt/around"},
-		{"8:2", "/lib/daycared-2", "/srv/ws/other"}, {"8:1", "/lib/daycared", "/srv/ws/elsewhere"}, {"8:1", "/etc/daycared.yaml", "/srv/ws/c"},
-		{"0:40", "/@home", "/home"}, {"0:40", "/@home/fay/d", "/srv/ws/sub"}, // as of btrfs
+		at("8:1", "/", "/"), at("8:2", "/", "/var"), at("0:5", "/", "/proc"),
+		at("8:2", "/lib/daycared", "/srv/ws/whole"), at("8:2", "/lib/daycared/keys", "/srv/ws/part"), at("8:2", "/", "/mnt/around"),
+		at("8:2", "/lib/daycared-2", "/srv/ws/other"), at("8:1", "/lib/daycared", "/srv/ws/elsewhere"), at("8:1", "/etc/daycared.yaml", "/srv/ws/c"),
+		at("0:40", "/@home", "/home"), at("0:40", "/@home/fay/d", "/srv/ws/sub"), // as of btrfs
+		at("0:50", "/", "/srv/ws/ov", "/var/lib/daycared", "/var/lib"), at("0:50", "/daycared", "/srv/ws/ov2", "/var/lib/daycared", "/var/lib"),
+		at("0:51", "/", "/merged", "/usr/lib"),
 	}
 	for file, want := range map[string][]string{
-		"/var/lib/daycared":  {"/srv/ws/whole", "/srv/ws/part", "/mnt/around/lib/daycared"},
+		"/var/lib/daycared": {
+			"/srv/ws/whole", "/srv/ws/part", "/mnt/around/lib/daycared", "/srv/ws/ov", "/srv/ws/ov/daycared", "/srv/ws/ov2",
+		},
 		"/etc/daycared.yaml": {"/srv/ws/c"},
 		"/home/fay/d/data":   {"/srv/ws/sub/data"},
 		"/usr/bin/daycared":  nil,
@@ -22,6 +28,10 @@ func TestMountsOfWhatIsOwn(t *testing.T) {
 		if got := mounted([]string{file}, all); !slices.Equal(got, want) {
 			t.Errorf("%s is also %q, want %q", file, got, want)
 		}
+	}
+	row := strings.Fields("36 35 0:50 / /srv/ws/ov rw - overlay over\\040lay rw,lowerdir=/a\\040b:/c,upperdir=/d,workdir=/e,lowerdir+=/f")
+	if got := layers(row); !slices.Equal(got, []string{"/a b", "/c", "/d", "/f"}) || layers([]string{"1", "-", "ext4", "lowerdir=/a"}) != nil {
+		t.Errorf("an overlay shows %q", got)
 	}
 	if got := mounted([]string{"/x"}, nil); got != nil {
 		t.Errorf("without mounts, %q", got)
