@@ -285,6 +285,9 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 	}
 	q := asked
 	q.ID = permissions.NewID(time.Now()) // proposed now, so that it can be cancelled before the first reply
+	if q.Kind == permissions.KindClarification {
+		q.Call = string(q.ID) // so that this hook alone can leave
+	}
 	if until, bounded := h.limited.Deadline(); bounded {
 		q.Stays = time.Until(until)
 	}
