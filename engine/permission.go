@@ -96,9 +96,6 @@ func (e *Engine) mayAllow(r permissions.Request, d connectors.Decision, by strin
 	if !allows || r.State != permissions.Pending {
 		return nil
 	}
-	if by := e.StoppedBy(); by != "" { // the stop may not be stored yet
-		return permissions.Stopped(by)
-	}
 	err := e.stillAllowed(r)
 	if err != nil || scope == permissions.Rule || d.Call != 0 || counts(e.Settings(), r, permissions.Vote{By: by, Answer: d.Answer}) {
 		return err
