@@ -462,7 +462,8 @@ func TestWhatARuleDeniesIsAudited(t *testing.T) {
 	}
 	all := denied(1, self)
 	if len(all) != 2 || all[0].Actor != self.Name || all[0].Request != "" || all[0].Detail["rule"] != `rule 1, "it is published"` ||
-		all[0].Detail["verdict"] != "deny" || all[0].Detail["tool"] != "Bash" || all[0].Detail["agent"] != "coder" || all[0].Detail["digest"] == "" ||
+		all[0].Detail["verdict"] != "deny" || all[0].Detail["tool"] != "Bash" || all[0].Detail["agent"] != "coder" ||
+		all[0].Detail["digest"] == "" ||
 		all[1].Detail["rule"] != "tools.forbidden" || all[1].Detail["tool"] != "delete_repository" {
 		t.Fatalf("%+v", all)
 	}

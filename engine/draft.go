@@ -92,8 +92,10 @@ func (e *Engine) noteDenied(r permissions.Request, v permissions.Verdict) {
 	if !limiter(e, e.denials, r.Caller.Name, denialsPerMinute, time.Minute).AllowN(e.clock.Now(), 1) {
 		return
 	}
-	detail := map[string]string{"tool": v.Forbidden, "verdict": string(permissions.RuleDenies), "digest": permissions.ComputeDigest(r).String(),
-		"rule": cmp.Or(v.Ruling.Name(), "tools.forbidden")}
+	detail := map[string]string{
+		"tool": v.Forbidden, "digest": permissions.ComputeDigest(r).String(), "verdict": string(permissions.RuleDenies),
+		"rule": cmp.Or(v.Ruling.Name(), "tools.forbidden"),
+	}
 	if r.Agent != "" {
 		detail["agent"] = r.Agent
 	}

@@ -404,7 +404,8 @@ func questionEnv(t *testing.T) *wiretest.Env {
 	return env
 }
 
-// TestPolicyIsAskedBeforeQuestions: a rule or list about the tool holds, whatever its input, and a server's tool of that name is no question.
+// TestPolicyIsAskedBeforeQuestions: a rule or list about the tool holds, whatever its input; a server's tool of that name is no
+// question.
 func TestPolicyIsAskedBeforeQuestions(t *testing.T) {
 	const gemini = `{"session_id":"s","cwd":"/srv","hook_event_name":"BeforeTool","tool_name":"ask_user","tool_input":{"questions":[` +
 		`{"question":"Which colour?","header":"c","options":[{"label":"Red"},{"label":"Blue"}]}]}MORE}`
@@ -446,8 +447,8 @@ func TestPolicyIsAskedBeforeQuestions(t *testing.T) {
 func TestAQuestionStaysForAnotherHook(t *testing.T) {
 	env := questionEnv(t)
 	d, _ := hooks.Find("gemini")
-	c, err := d.Read([]byte(`{"session_id":"s","cwd":"/srv","hook_event_name":"BeforeTool","tool_name":"ask_user","tool_input":{"questions":[` +
-		`{"question":"Which colour?","header":"c","options":[{"label":"Red"},{"label":"Blue"}]}]}}`))
+	c, err := d.Read([]byte(`{"session_id":"s","cwd":"/srv","hook_event_name":"BeforeTool","tool_name":"ask_user","tool_input":` +
+		`{"questions":[{"question":"Which colour?","header":"c","options":[{"label":"Red"},{"label":"Blue"}]}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,8 +467,8 @@ func TestAQuestionStaysForAnotherHook(t *testing.T) {
 // The questions of other agents' own tools are asked, too. Their hooks give the tool no result, so that the model reads the answers as the
 // reason why it did not run. Without all answers the agent's own dialog asks, and no card is left.
 func TestQuestionsOfOtherAgentsAreAsked(t *testing.T) {
-	const two = `{"questions":[{"id":"c","question":"Which colour?","header":"c","type":"choice","options":[{"label":"Red","description":"r"},` +
-		`{"label":"Blue","description":"b"}],"MULTI":true},{"id":"n","header":"n","question":"Sure?","type":"yesno"}]}`
+	const two = `{"questions":[{"id":"c","question":"Which colour?","header":"c","type":"choice","options":[` +
+		`{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"MULTI":true},{"id":"n","header":"n","question":"Sure?","type":"yesno"}]}`
 	for dialect, input := range map[string]string{
 		"codex": `{"session_id":"s","turn_id":"t","cwd":"/srv","hook_event_name":"PreToolUse","tool_name":"request_user_input","tool_input":` +
 			strings.Replace(two, "MULTI", "multiSelect", 1) + `}`,

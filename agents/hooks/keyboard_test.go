@@ -129,7 +129,8 @@ func (r *racing) Begin(ctx context.Context, _ permissions.Caller, q permissions.
 	r.left = time.Until(until)
 	s := r.view
 	if q.Version = permissions.DigestVersion; q.Kind == permissions.KindTool && q.Tool == "AskUserQuestion" { // by policy
-		q.State, q.Answer, q.Scope, q.DecidedVia = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant
+		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
+		q.DecidedVia = permissions.ViaGrant
 		q.Digest = permissions.ComputeDigest(q)
 		return permissions.RequestView{Request: q}, nil
 	}

@@ -164,7 +164,8 @@ func (d *replacing) Begin(_ context.Context, _ permissions.Caller, q permissions
 	d.begun = append(d.begun, q)
 	q.Version, q.State = permissions.DigestVersion, permissions.Pending
 	if q.Tool == "AskUserQuestion" { // by policy
-		q.State, q.Answer, q.Scope, q.DecidedVia = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant
+		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
+		q.DecidedVia = permissions.ViaGrant
 	}
 	q.Digest = permissions.ComputeDigest(q)
 	return permissions.RequestView{Request: q, Keyboard: true}, nil

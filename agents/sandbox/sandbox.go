@@ -13,8 +13,8 @@
 // so a policy that would include something of the daemon's is refused as a whole.
 //
 // Not covered: a hard link made beforehand from an allowed folder to a file outside is that file, and a bind mount of
-// something else than the daemon's is the folder that it shows; neither can be made from inside. The existence and size of files outside can be queried,
-// and their times set. Processor, memory and disk use are not limited.
+// something else than the daemon's is the folder that it shows; neither can be made from inside. The existence and size of files
+// outside can be queried, and their times set. Processor, memory and disk use are not limited.
 package sandbox
 
 import (

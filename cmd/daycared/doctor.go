@@ -334,7 +334,8 @@ func (in *inspection) examineServer(ctx context.Context) []finding {
 	case err != nil:
 		return []finding{newFinding("wrong", err.Error(), "")}
 	case found.Differ():
-		return []finding{newFinding("wrong", found.Name+": its daemons go by different settings, at "+strings.Join(placesOf(found), "; "), sameSettings)}
+		what := found.Name + ": its daemons go by different settings, at " + strings.Join(placesOf(found), "; ")
+		return []finding{newFinding("wrong", what, sameSettings)}
 	case len(found.Daemons) > 0:
 		return []finding{newFinding("ok", found.Name+", used by the daemons at "+strings.Join(placesOf(found), "; "), "")}
 	}

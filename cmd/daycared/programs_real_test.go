@@ -116,7 +116,8 @@ var programs = []program{
 		run: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "-m", "gemini-2.5-flash", "-p", "$PROMPT"},
 		modes: []mode{
 			{name: "terminal", terminal: true, run: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js",
-				"-m", "gemini-2.5-flash", "-i", "$PROMPT"}, also: []string{"choice"}, without: []string{"own tools", "question"}}, // it begins before it has our tools
+				"-m", "gemini-2.5-flash", "-i", "$PROMPT"}, also: []string{"choice"},
+				without: []string{"own tools", "question"}}, // it begins before it has our tools
 			{name: "-p, --yolo", args: []string{"--yolo"}},
 		},
 		shell: "run_shell_command", command: `{"command":"$COMMAND","description":"Make it"}`,
@@ -131,7 +132,8 @@ var programs = []program{
 		env: map[string]string{"COPILOT_PROVIDER_BASE_URL": "$MODEL", "COPILOT_MODEL": "m", "COPILOT_OFFLINE": "true",
 			"COPILOT_AUTO_UPDATE": "false"},
 		run: []string{"$NPM/@github/copilot-linux-x64/copilot", "-p", "$PROMPT"},
-		modes: []mode{{name: "terminal", terminal: true, also: []string{"choice"}, run: []string{"$NPM/@github/copilot-linux-x64/copilot", "-i", "$PROMPT"},
+		modes: []mode{{name: "terminal", terminal: true, also: []string{"choice"},
+			run:   []string{"$NPM/@github/copilot-linux-x64/copilot", "-i", "$PROMPT"},
 			files: map[string]string{".copilot/config.json": `{"trusted_folders":["$WORK/ws"],"trustedFolders":["$WORK/ws"]}`}},
 			{name: "-p"}, {name: "-p, --allow-all-tools", args: []string{"--allow-all-tools"}}},
 		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
@@ -151,7 +153,8 @@ var programs = []program{
 			".config/opencode/node_modules/none": "",
 			".config/opencode/package-lock.json": `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}`},
 		run: []string{"$NPM/opencode-linux-x64/bin/opencode", "run", "$PROMPT"},
-		modes: []mode{{name: "terminal", terminal: true, also: []string{"choice"}, run: []string{"$NPM/opencode-linux-x64/bin/opencode", "--prompt", "$PROMPT"}},
+		modes: []mode{{name: "terminal", terminal: true, also: []string{"choice"},
+			run: []string{"$NPM/opencode-linux-x64/bin/opencode", "--prompt", "$PROMPT"}},
 			{name: "run"}, {name: "run, --auto", args: []string{"--auto"}}},
 		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "write", content: `{"filePath":"$FILE","content":"$CONTENT"}`,

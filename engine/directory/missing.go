@@ -23,7 +23,7 @@ func (d *Directory) NoteMissing(ctx context.Context) error {
 	d.mu.Lock()
 	d.missing = all
 	d.mu.Unlock()
-	return nil
+	return nil //nolint:nilerr // it was logged
 }
 
 // MissingRows lists what NoteMissing found and nobody has closed since.

@@ -46,8 +46,8 @@ func (s *Store) join(ctx context.Context) error {
 	return nil
 }
 
-// NoteSettings says by which settings this daemon goes, as a hash, to whoever looks at the daemons on the same database, and returns whether
-// another one goes by others. With a file there is no other.
+// NoteSettings says by which settings this daemon goes, as a hash, to whoever looks at the daemons on the same database, and returns
+// whether another one goes by others. With a file there is no other.
 func (s *Store) NoteSettings(ctx context.Context, hash string) (differ bool, err error) {
 	if s.server == nil {
 		return false, nil

@@ -583,7 +583,8 @@ func TestARowThatIsMissingIsClosedInTheAudit(t *testing.T) {
 		rows = append(rows, string(r.Type)+" "+r.Row())
 	}
 	slices.Sort(rows)
-	if len(rows) != 3 || !strings.HasPrefix(rows[0], "GRANT_REVOKED ") || rows[1] != "TOKEN_REVOKED T1" || rows[2] != "UNPAIRED fay/telegram" ||
+	if len(rows) != 3 || !strings.HasPrefix(rows[0], "GRANT_REVOKED ") || rows[1] != "TOKEN_REVOKED T1" ||
+		rows[2] != "UNPAIRED fay/telegram" ||
 		err != nil {
 		t.Fatal(rows, err)
 	}

@@ -105,8 +105,8 @@ func (s *Store) Pool() *sql.DB {
 	return s.readers
 }
 
-const readDaemons = `SELECT place, COALESCE((SELECT STRING_AGG(name, ', ' ORDER BY name) FROM leases WHERE holder = daemons.id), ''), settings ` +
-	`FROM daemons WHERE until > clock_timestamp() ORDER BY id`
+const readDaemons = `SELECT place, COALESCE((SELECT STRING_AGG(name, ', ' ORDER BY name) FROM leases WHERE holder = daemons.id), ''), ` +
+	`settings FROM daemons WHERE until > clock_timestamp() ORDER BY id`
 
 func readingDaemons(ctx context.Context, db *sql.DB) ([]Daemon, error) {
 	return collect(ctx, db, "", func(d *Daemon) []any { return []any{&d.Place, &d.Leases, &d.Settings} }, readDaemons)

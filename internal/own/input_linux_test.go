@@ -138,7 +138,8 @@ func TestABindMountIsKnownByWhatItIs(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(home, "d/data/backups"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, of := range map[string]string{"Lb": "d/data", "Lpart": "d/data/backups", "deep/er/Lb": "d/data", "Lhome": "d", "src/api": "clean/src"} {
+	for name, of := range map[string]string{"Lb": "d/data", "Lpart": "d/data/backups", "deep/er/Lb": "d/data", "Lhome": "d",
+		"src/api": "clean/src"} {
 		if err := os.MkdirAll(filepath.Join(clean, name), 0o755); err != nil {
 			t.Fatal(err)
 		}

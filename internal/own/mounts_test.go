@@ -12,7 +12,8 @@ func TestMountsOfWhatIsOwn(t *testing.T) {
 	all := []mount{
 		at("8:1", "/", "/"), at("8:2", "/", "/var"), at("0:5", "/", "/proc"),
 		at("8:2", "/lib/daycared", "/srv/ws/whole"), at("8:2", "/lib/daycared/keys", "/srv/ws/part"), at("8:2", "/", "/mnt/around"),
-		at("8:2", "/lib/daycared-2", "/srv/ws/other"), at("8:1", "/lib/daycared", "/srv/ws/elsewhere"), at("8:1", "/etc/daycared.yaml", "/srv/ws/c"),
+		at("8:2", "/lib/daycared-2", "/srv/ws/other"), at("8:1", "/lib/daycared", "/srv/ws/elsewhere"),
+		at("8:1", "/etc/daycared.yaml", "/srv/ws/c"),
 		at("0:40", "/@home", "/home"), at("0:40", "/@home/fay/d", "/srv/ws/sub"), // as of btrfs
 		at("0:50", "/", "/srv/ws/ov", "/var/lib/daycared", "/var/lib"), at("0:50", "/daycared", "/srv/ws/ov2", "/var/lib/daycared", "/var/lib"),
 		at("0:51", "/", "/merged", "/usr/lib"),
