@@ -468,7 +468,8 @@ func TestAQuestionStaysForAnotherHook(t *testing.T) {
 // reason why it did not run. Without all answers the agent's own dialog asks, and no card is left.
 func TestQuestionsOfOtherAgentsAreAsked(t *testing.T) {
 	const two = `{"questions":[{"id":"c","question":"Which colour?","header":"c","type":"choice","options":[` +
-		`{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"MULTI":true},{"id":"n","header":"n","question":"Sure?","type":"yesno"}]}`
+		`{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"MULTI":true},` +
+		`{"id":"n","header":"n","question":"Sure?","type":"yesno"}]}`
 	for dialect, input := range map[string]string{
 		"codex": `{"session_id":"s","turn_id":"t","cwd":"/srv","hook_event_name":"PreToolUse","tool_name":"request_user_input","tool_input":` +
 			strings.Replace(two, "MULTI", "multiSelect", 1) + `}`,
