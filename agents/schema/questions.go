@@ -81,11 +81,15 @@ var errNoQuestion = errors.New("the input has no questions")
 // Questions returns the questions in an input of an agent's own tool for asking the person, each with its options and nothing of who asks.
 func Questions(input json.RawMessage) ([]permissions.Request, error) {
 	var in asked
-	if json.Unmarshal(input, &in) != nil || len(in.all()) == 0 {
+	if json.Unmarshal(input, &in) != nil {
 		return nil, errNoQuestion
 	}
-	all := make([]permissions.Request, len(in.all()))
-	for i, q := range in.all() {
+	questions := in.all()
+	if len(questions) == 0 {
+		return nil, errNoQuestion
+	}
+	all := make([]permissions.Request, len(questions))
+	for i, q := range questions {
 		all[i].Kind = permissions.KindClarification
 		if q.Type == "yesno" { // Gemini CLI
 			q.offer("Yes", "No")
@@ -129,9 +133,9 @@ func AnswersText(input json.RawMessage, answers []string) (string, error) {
 	if err := json.Unmarshal(input, &in); err != nil {
 		return "", err
 	}
-	text := "The people who were asked have answered; the tool itself did not run. "
+	text, questions := "The people who were asked have answered; the tool itself did not run. ", in.all()
 	for i, answer := range answers {
-		text += fmt.Sprintf("%q: %q. ", in.all()[i].Question, answer)
+		text += fmt.Sprintf("%q: %q. ", questions[i].Question, answer)
 	}
 	return text + "Go on with that, and do not ask again.", nil
 }
