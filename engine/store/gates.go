@@ -18,6 +18,11 @@ const readGates = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request I
 	`UNION ALL SELECT +number FROM grants JOIN requests ON requests.id = request WHERE revoked_at = 0 AND ended_at = 0)) ` +
 	`CROSS JOIN audit ON audit.key = k ORDER BY k`
 
+// readShuts finds those of them that lock or suspend somebody, or end that.
+const readShuts = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request = '') CROSS JOIN audit ON audit.key = k ` +
+	`WHERE audit.type IN ('PAIRED', 'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'AGENT_STOPPED', ` +
+	`'AGENT_MUTED', 'AGENT_RESUMED') ORDER BY k`
+
 // readGateEntries reads the entries about what opens and shuts something, in order.
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND type IN ('GRANT_ADDED', 'GRANT_REVOKED', ` +
 	`'GRANT_ENDED', 'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', ` +
@@ -28,12 +33,18 @@ const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1
 // earlier key cannot be about these rows. While a key is replaced, all has every entry, since even an unsealed one can
 // close something; otherwise all is nil.
 func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err error) {
-	c = newComparison()
 	if s.newKey != "" && s.newKey != firstKey {
 		all = newComparison()
 	}
+	c, err = s.heard(ctx, t, readGates, all)
+	return c, all, err
+}
+
+// heard has the entries that a query finds and that the key of the rows sealed; all, unless nil, gets the others as well.
+func (s *Store) heard(ctx context.Context, from source, text string, all *comparison) (*comparison, error) {
+	c := newComparison()
 	fields := func(r *sealedRow[permissions.Entry]) []any { return append(entryFields(&r.row), &r.mac) }
-	found, err := collect(ctx, t, "", fields, readGates)
+	found, err := collect(ctx, from, "", fields, text)
 	for i := range found {
 		r := &found[i]
 		if r.row.Chain != s.chain || r.row.Hash != r.row.ComputeHash() {
@@ -46,7 +57,7 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 			_ = all.addEntry(&r.row, 0)
 		}
 	}
-	return c, all, err
+	return c, err
 }
 
 // closeAgain closes open rows that an older state reopened, by a comparison; nil: none.

@@ -41,7 +41,8 @@ const (
 	countLocks = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'locks'`
 )
 
-// Locks lists the locked people. In a row whose seal does not hold, the people who agreed to end the lock are ignored.
+// Locks lists the locked people, those too whose row somebody deleted. In a row whose seal does not hold, the people who agreed to end
+// the lock are ignored.
 func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error) {
 	err = s.read(ctx, func(from source) error {
 		found, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
@@ -54,7 +55,12 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 			}
 			locks = append(locks, r.row)
 		}
-		return err
+		said, failed := s.heard(ctx, from, readShuts, nil)
+		for _, l := range said.missingShuts(shutList{Locks: locks}).Locks { // in place of a row that says something else
+			locks = append(slices.DeleteFunc(locks, func(o permissions.Lock) bool { return o.Person == l.Person }), l)
+		}
+		slices.SortFunc(locks, func(a, b permissions.Lock) int { return cmp.Compare(a.Person, b.Person) })
+		return cmp.Or(err, failed)
 	})
 	return locks, err
 }
@@ -143,9 +149,13 @@ func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.T
 	})
 }
 
-// Suspensions lists the accounts that are suspended.
+// Suspensions lists the accounts that are suspended, those too whose row somebody deleted.
 func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, error) {
-	return whole(ctx, s, "", suspensionFields, readSuspensions)
+	return reading(ctx, s, func(from source) ([]permissions.Suspension, error) {
+		all, err := collect(ctx, from, "", suspensionFields, readSuspensions)
+		said, failed := s.heard(ctx, from, readShuts, nil)
+		return append(all, said.missingShuts(shutList{Suspensions: all}).Suspensions...), cmp.Or(err, failed)
+	})
 }
 
 // lift ends the suspension of an account, and reports whether there was one.
@@ -233,7 +243,7 @@ func (i *identity) decodeShutList() (said shutList, err error) {
 	return said, err
 }
 
-// changeShut puts back rows that the list has and the tables lack, then changes what is shut, and the list.
+// changeShut puts back rows that the list or the audit has and the tables lack, then changes what is shut, and the list.
 func (s *Store) changeShut(ctx context.Context, t *tx, change func()) {
 	own, err := readIdentity(ctx, t)
 	t.fail(err)
@@ -241,9 +251,15 @@ func (s *Store) changeShut(ctx context.Context, t *tx, change func()) {
 	t.fail(err)
 	is, err := readShut(ctx, t)
 	t.fail(err)
+	heard, err := s.heard(ctx, t, readShuts, nil)
+	t.fail(err)
+	missing := heard.missingShuts(shutList{
+		Locks: slices.Concat(is.Locks, said.Locks), Suspensions: slices.Concat(is.Suspensions, said.Suspensions),
+	})
 	if is.Since = said.Since; !reflect.DeepEqual(is, said) {
 		s.restoreShut(ctx, t, said, is)
 	}
+	s.restoreShut(ctx, t, missing, is)
 	change()
 	is, err = readShut(ctx, t)
 	t.fail(err)

@@ -41,6 +41,7 @@ func TestPlans(t *testing.T) {
 		{"readUnheeded", readUnheeded, "requests_refused (caller=? AND decided_at>?)"},
 		{"readResumed", readResumed, "audit_gates (request=?)"},
 		{"readStops", readStops, "audit_gates (request=?)"},
+		{"readShuts", readShuts, "audit_gates (request=?)"},
 		{"allowedBefore", allowedBefore, "requests_allowed (action=? AND decided_at>? AND decided_at<?)"},
 		{"uncollected", uncollected, "requests_uncollected"},
 		{"nextUncollected", nextUncollected, "requests_uncollected"},

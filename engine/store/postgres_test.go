@@ -367,6 +367,13 @@ func TestAStopWhoseRowWasPutBackHolds(t *testing.T) {
 	insert(t, second)
 }
 
+// TestWhoIsLockedIsKnownWithoutTheRows, also with the list of before put back, on every daemon that runs; until it is ended.
+func TestWhoIsLockedIsKnownWithoutTheRows(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	testShutWithoutRows(t, func(text string) { query(t, url, text) }, first, second)
+}
+
 // TestALeaseHasOneHolder, and another one at once when that one stops.
 func TestALeaseHasOneHolder(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -109,6 +110,60 @@ func TestTheStopOfAnAgentIsRestoredAtTheStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestShutWithoutItsRow holds while the store is open, as at its next start.
+func TestShutWithoutItsRow(t *testing.T) {
+	t.Run("A8/rows of earlier", func(t *testing.T) {
+		s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
+		testShutWithoutRows(t, func(text string) { meddle(t, s, strings.ReplaceAll(text, "earlier", "kept.earlier")) }, s)
+	})
+}
+
+func testShutWithoutRows(t *testing.T, meddle func(text string), all ...*Store) {
+	first, last := all[0], all[len(all)-1]
+	says := func(locks, suspensions string) {
+		t.Helper()
+		for _, s := range all {
+			found, err := s.Locks(t.Context())
+			suspended, failed := s.Suspensions(t.Context())
+			var names, addresses []string
+			for _, l := range found {
+				names = append(names, fmt.Sprintf("%q %v %v", l.Person, l.Accounts, l.Unlocking))
+			}
+			for _, a := range suspended {
+				addresses = append(addresses, a.Via+" "+a.Address)
+			}
+			if strings.Join(names, "; ") != locks || strings.Join(addresses, "; ") != suspensions || err != nil || failed != nil {
+				t.Errorf("locked: %v, %v, suspended: %v, %v", names, err, addresses, failed)
+			}
+		}
+	}
+	meddle(`CREATE TABLE earlier AS SELECT * FROM meta`)
+	if err := errors.Join(locked(t, first, permissions.PersonLocked),
+		first.Suspend(t.Context(), "whatsapp", "+491", "sam", time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	mute := permissions.Lock{Person: permissions.MuteOf("token:deploy", ""), Accounts: []string{"sam", "kim"}, At: time.Now()}
+	if err := first.PutLock(t.Context(), mute, mute.Record(permissions.AgentMuted, "", "", mute.At)); err != nil {
+		t.Fatal(err)
+	}
+	muted := fmt.Sprintf("%q [sam kim] []", mute.Person)
+	says(`"fay" [telegram:1] []; `+muted, "whatsapp +491")
+	meddle(`UPDATE locks SET unlocking = '["sam","kim"]', accounts = '[]'`)
+	says(`"fay" [telegram:1] []; `+muted, "whatsapp +491")
+	meddle(`DELETE FROM locks`)
+	meddle(`DELETE FROM suspensions`)
+	meddle(`UPDATE meta SET shut = (SELECT shut FROM earlier), mac = (SELECT mac FROM earlier)`)
+	says(`"fay" [telegram:1] []; `+muted, "whatsapp +491")
+	if err := locked(t, last, permissions.PersonUnlocked); err != nil {
+		t.Fatal(err)
+	}
+	p := permissions.Pairing{Person: "fay", Via: "whatsapp", Address: "+491", PairedAt: time.Now()}
+	if _, err := last.Pair(t.Context(), p, "op", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	says(muted, "")
 }
 
 // TestWhatWasEndedDoesNotComeBack, with its row or without, nor does a removed lock after everything else was pruned.
