@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"database/sql"
 	"errors"
 	"slices"
@@ -77,6 +78,18 @@ func entryFields(e *permissions.Entry) []any {
 }
 
 const keyedColumns = entryColumns + `, mac`
+
+// eachEntry reads entries of the store's chain in order, and says of each whether the key of the rows sealed it.
+func (s *Store) eachEntry(ctx context.Context, from source, text string, do func(e *permissions.Entry, sealed bool)) error {
+	fields := func(r *sealedRow[permissions.Entry]) []any { return append(entryFields(&r.row), &r.mac) }
+	found, err := collect(ctx, from, "", fields, text)
+	for i := range found {
+		if r := &found[i]; r.row.Chain == s.chain && r.row.Hash == r.row.ComputeHash() {
+			do(&r.row, s.from != nil && hmac.Equal(r.mac, s.from.entry(r.row.Hash)))
+		}
+	}
+	return err
+}
 
 var (
 	addEntry = addRows(1)

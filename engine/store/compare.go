@@ -562,18 +562,8 @@ func (c *comparison) stoppedBy() string {
 // missingShuts returns the locks and suspensions that the entries have and is lacks.
 func (c *comparison) missingShuts(is shutList) (said shutList) {
 	for _, row := range c.gates {
-		if row.entry == nil || row.closed {
-			continue
-		}
-		e, d := row.entry, row.entry.Detail
-		lock := func(l permissions.Lock) bool { return lockGate.agrees(l, e) }
-		suspension := func(a permissions.Suspension) bool { return a.Via == d["via"] && a.Address == d["address"] }
-		switch {
-		case row.table == "locks" && !slices.ContainsFunc(is.Locks, lock):
-			accounts := strings.FieldsFunc(d["accounts"], func(r rune) bool { return strings.ContainsRune(", ", r) })
-			said.Locks = append(said.Locks, permissions.Lock{Person: d["person"], Accounts: accounts, At: e.At, By: e.Actor, Via: e.Via})
-		case row.table == "suspensions" && !slices.ContainsFunc(is.Suspensions, suspension):
-			said.Suspensions = append(said.Suspensions, permissions.Suspension{Via: d["via"], Address: d["address"], At: e.At})
+		if row.entry != nil && !row.closed {
+			is.lack(row.entry, &said)
 		}
 	}
 	return said

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/hmac"
 	"fmt"
 	"slices"
 
@@ -18,11 +17,6 @@ const readGates = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request I
 	`UNION ALL SELECT +number FROM grants JOIN requests ON requests.id = request WHERE revoked_at = 0 AND ended_at = 0)) ` +
 	`CROSS JOIN audit ON audit.key = k ORDER BY k`
 
-// readShuts finds those of them that lock or suspend somebody, or end that.
-const readShuts = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request = '') CROSS JOIN audit ON audit.key = k ` +
-	`WHERE audit.type IN ('PAIRED', 'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'AGENT_STOPPED', ` +
-	`'AGENT_MUTED', 'AGENT_RESUMED') ORDER BY k`
-
 // readGateEntries reads the entries about what opens and shuts something, in order.
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND type IN ('GRANT_ADDED', 'GRANT_REVOKED', ` +
 	`'GRANT_ENDED', 'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', ` +
@@ -33,31 +27,19 @@ const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1
 // earlier key cannot be about these rows. While a key is replaced, all has every entry, since even an unsealed one can
 // close something; otherwise all is nil.
 func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err error) {
+	c = newComparison()
 	if s.newKey != "" && s.newKey != firstKey {
 		all = newComparison()
 	}
-	c, err = s.heard(ctx, t, readGates, all)
-	return c, all, err
-}
-
-// heard has the entries that a query finds and that the key of the rows sealed; all, unless nil, gets the others as well.
-func (s *Store) heard(ctx context.Context, from source, text string, all *comparison) (*comparison, error) {
-	c := newComparison()
-	fields := func(r *sealedRow[permissions.Entry]) []any { return append(entryFields(&r.row), &r.mac) }
-	found, err := collect(ctx, from, "", fields, text)
-	for i := range found {
-		r := &found[i]
-		if r.row.Chain != s.chain || r.row.Hash != r.row.ComputeHash() {
-			continue
-		}
-		if s.from != nil && hmac.Equal(r.mac, s.from.entry(r.row.Hash)) {
-			_ = c.addEntry(&r.row, 0) // a second use is reported by verify
+	err = s.eachEntry(ctx, t, readGates, func(e *permissions.Entry, sealed bool) {
+		if sealed {
+			_ = c.addEntry(e, 0) // a second use is reported by verify
 		}
 		if all != nil {
-			_ = all.addEntry(&r.row, 0)
+			_ = all.addEntry(e, 0)
 		}
-	}
-	return c, err
+	})
+	return c, all, err
 }
 
 // closeAgain closes open rows that an older state reopened, by a comparison; nil: none.

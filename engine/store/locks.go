@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -55,8 +56,8 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 			}
 			locks = append(locks, r.row)
 		}
-		said, failed := s.heard(ctx, from, readShuts, nil)
-		for _, l := range said.missingShuts(shutList{Locks: locks}).Locks { // in place of a row that says something else
+		missing, failed := s.lackingShuts(ctx, from, shutList{Locks: locks})
+		for _, l := range missing.Locks { // in place of a row that says something else
 			locks = append(slices.DeleteFunc(locks, func(o permissions.Lock) bool { return o.Person == l.Person }), l)
 		}
 		slices.SortFunc(locks, func(a, b permissions.Lock) int { return cmp.Compare(a.Person, b.Person) })
@@ -153,8 +154,8 @@ func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.T
 func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, error) {
 	return reading(ctx, s, func(from source) ([]permissions.Suspension, error) {
 		all, err := collect(ctx, from, "", suspensionFields, readSuspensions)
-		said, failed := s.heard(ctx, from, readShuts, nil)
-		return append(all, said.missingShuts(shutList{Suspensions: all}).Suspensions...), cmp.Or(err, failed)
+		missing, failed := s.lackingShuts(ctx, from, shutList{Suspensions: all})
+		return append(all, missing.Suspensions...), cmp.Or(err, failed)
 	})
 }
 
@@ -243,6 +244,45 @@ func (i *identity) decodeShutList() (said shutList, err error) {
 	return said, err
 }
 
+// readShuts finds the entries that lock or suspend somebody, or end that.
+const readShuts = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request = '') CROSS JOIN audit ON audit.key = k ` +
+	`WHERE audit.type IN ('PAIRED', 'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'AGENT_STOPPED', ` +
+	`'AGENT_MUTED', 'AGENT_RESUMED') ORDER BY k`
+
+// lackingShuts returns the locks and suspensions that the audit has and is lacks.
+func (s *Store) lackingShuts(ctx context.Context, from source, is shutList) (said shutList, err error) {
+	last := map[[3]string]*permissions.Entry{} // by row
+	err = s.eachEntry(ctx, from, readShuts, func(e *permissions.Entry, sealed bool) {
+		row := [3]string{"", e.Detail["person"]}
+		if e.Type == permissions.Paired || e.Type == permissions.AccountSuspended {
+			row = [3]string{"suspension", e.Detail["via"], e.Detail["address"]}
+		}
+		if sealed {
+			last[row] = e
+		}
+	})
+	for _, e := range last {
+		is.lack(e, &said)
+	}
+	return said, err
+}
+
+// lack adds to said what an entry, the last one of its row, shuts and l lacks.
+func (l shutList) lack(e *permissions.Entry, said *shutList) {
+	d := e.Detail
+	switch e.Type {
+	case permissions.PersonLocked, permissions.UnlockAsked, permissions.AgentStopped, permissions.AgentMuted:
+		if !slices.ContainsFunc(l.Locks, func(o permissions.Lock) bool { return lockGate.agrees(o, e) }) {
+			accounts := strings.FieldsFunc(d["accounts"], func(r rune) bool { return strings.ContainsRune(", ", r) })
+			said.Locks = append(said.Locks, permissions.Lock{Person: d["person"], Accounts: accounts, At: e.At, By: e.Actor, Via: e.Via})
+		}
+	case permissions.AccountSuspended:
+		if !slices.ContainsFunc(l.Suspensions, func(a permissions.Suspension) bool { return a.Via == d["via"] && a.Address == d["address"] }) {
+			said.Suspensions = append(said.Suspensions, permissions.Suspension{Via: d["via"], Address: d["address"], At: e.At})
+		}
+	}
+}
+
 // changeShut puts back rows that the list or the audit has and the tables lack, then changes what is shut, and the list.
 func (s *Store) changeShut(ctx context.Context, t *tx, change func()) {
 	own, err := readIdentity(ctx, t)
@@ -251,11 +291,10 @@ func (s *Store) changeShut(ctx context.Context, t *tx, change func()) {
 	t.fail(err)
 	is, err := readShut(ctx, t)
 	t.fail(err)
-	heard, err := s.heard(ctx, t, readShuts, nil)
-	t.fail(err)
-	missing := heard.missingShuts(shutList{
+	missing, err := s.lackingShuts(ctx, t, shutList{
 		Locks: slices.Concat(is.Locks, said.Locks), Suspensions: slices.Concat(is.Suspensions, said.Suspensions),
 	})
+	t.fail(err)
 	if is.Since = said.Since; !reflect.DeepEqual(is, said) {
 		s.restoreShut(ctx, t, said, is)
 	}
