@@ -433,6 +433,24 @@ func TestALockEndsAFirstStep(t *testing.T) {
 	}
 }
 
+// TestAFirstStepOfOnePersonIsNotAnothers: each is shown the rule before they give it.
+func TestAFirstStepOfOnePersonIsNotAnothers(t *testing.T) {
+	f, k := connectortest.NewMemory(fayAt("fays"), nil), connectortest.NewMemory(connectors.Identity{Via: "sams", UID: sam.UID}, nil)
+	s := givesRules()
+	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+	st := newEnv(t, s, f, k)
+	call, id := st.asks(f, 1, bash("npm run lint"))
+	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, f, id).Rule.Check()}
+	_, err := k.Do(t.Context(), second)
+	refused(t, err, permissions.CodeRule)
+	if _, err := k.Do(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(call); r.Scope != permissions.Rule {
+		t.Errorf("%s for %s", r.State, r.Scope)
+	}
+}
+
 // TestWhatARuleDeniesIsAudited: with the rule and its reason, a few times a minute for each caller.
 func TestWhatARuleDeniesIsAudited(t *testing.T) {
 	s := usual()

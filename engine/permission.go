@@ -72,7 +72,7 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 			return r, e.refused(ctx, r, d, person.Name, err)
 		case err != nil:
 			return r, err
-		case !e.ruleShown(r.ID, p.Rule, d.Rule):
+		case !e.ruleShown(string(r.ID)+" "+person.Name+" ", p.Rule, d.Rule):
 			return r, permissions.Proposed(p)
 		}
 		rule = p.Rule
@@ -115,10 +115,10 @@ func (e *Engine) realigned(ctx context.Context, r permissions.Request) (permissi
 	return r, err
 }
 
-// ruleShown reports whether people were shown a rule for a request under that name. A name is so short that an agent can find two rules
+// ruleShown reports whether a person was shown a rule for a request under that name. A name is so short that an agent can find two rules
 // of one name, so the first that was shown keeps it. After a restart nothing was shown.
-func (e *Engine) ruleShown(id permissions.ID, rule permissions.GrantedRule, name string) bool {
-	key := string(id) + rule.Check()
+func (e *Engine) ruleShown(key string, rule permissions.GrantedRule, name string) bool {
+	key += rule.Check()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was, shown := e.rules[key]

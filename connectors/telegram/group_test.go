@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -483,6 +484,37 @@ func TestAFirstStepInAGroupIsOfOnePerson(t *testing.T) {
 	s.waits(call)
 	s.server.Advance(secondStep)
 	s.taps("sam@ops", with("Yes"), "Yes", "✅")
+	s.get(call, permissions.Approved)
+}
+
+// That somebody has read the file says nothing of another person, who is told what to do first; nor does it after a restart.
+func TestTheFileIsReadByEachPersonOfAGroup(t *testing.T) {
+	s, _ := newGroupEnv(t, "supergroup")
+	row := fmt.Sprintf(`{"file_path":"/srv/min.js","content":%q}`, strings.Repeat("x", 9000))
+	call := s.ask(toolCall("Write", row))
+	m := s.card("fay@ops", "min.js")
+	s.until("the card is noted", s.upToDate)
+	with := func(button string) telegramtest.Message {
+		t.Helper()
+		s.server.Advance(secondStep)
+		return s.sees("fay@ops", "min.js", func(each telegramtest.Message) bool {
+			return each.ID == m.ID && strings.Contains(each.Keyboard[0][0].Text, button)
+		})
+	}
+	const read, unread = "I have read the file", "Nothing is allowed yet: first read the file"
+	s.taps("sam@ops", m, read, "")
+	allow := data(t, with("Allow once"), "Allow once")
+	s.taps("fay@ops", with("Allow once"), "Allow once", unread)
+	s.waits(call)
+	s.taps("fay@ops", with(read), read, "")
+	s.bot.firsts.Purge() // as after a restart
+	s.taps("fay@ops", with("Allow once"), "Allow once", unread)
+	s.taps("sam@ops", with(read), read, "")
+	with("Allow once")
+	s.toast(s.phones["fay@ops"].TapsData(m.ID, allow), unread)
+	s.waits(call)
+	s.taps("fay@ops", with(read), read, "")
+	s.taps("fay@ops", with("Allow once"), "Allow once", "✅")
 	s.get(call, permissions.Approved)
 }
 

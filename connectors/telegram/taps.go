@@ -283,6 +283,13 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	if p.Step != "" {
 		return d.step(ctx, tap, p, decision)
 	}
+	if _, allows := p.Answer.Scope(); allows {
+		look := decision
+		look.Again = true // the decision itself is refused
+		if prompt, err := d.in.Preview(ctx, look); err == nil && !d.hasRead(ctx, tap, decision, prompt) {
+			return nil
+		}
+	}
 	decision.Really = d.begun(chatOf(tap), d.taker(tap.From.ID), p, d.now())
 	if decision.Rule = p.Rule; !decision.Really {
 		decision.Rule = "" // then the rule is shown
@@ -516,6 +523,18 @@ func (d *handler) gave(r permissions.Request, p press, from connectors.Identity)
 	})
 }
 
+// hasRead reports whether who taps may allow what a card says: where nothing of the action is on it, they themselves have to say first,
+// since the last restart, that they have read its file. Otherwise it tells them, and shows the button for it.
+func (d *handler) hasRead(ctx context.Context, tap *callback, decision connectors.Decision, p connectors.Prompt) bool {
+	at := chatOf(tap)
+	if !renderWithLead(p, "").Unseen || d.firsts.Contains(first{card: at, by: d.taker(tap.From.ID)}) {
+		return true
+	}
+	d.toast(ctx, tap, d.language(decision.From).Text(toastUnread), true)
+	d.goTo(ctx, at, decision, p, press{})
+	return false
+}
+
 // step handles a button that does not decide: the first of two steps, the way back, or an answer that needs words.
 func (d *handler) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
 	in := d.language(decision.From)
@@ -534,6 +553,9 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 	}
 	switch p.Step {
 	case stepReally:
+		if !d.hasRead(ctx, tap, decision, prompt) {
+			return nil
+		}
 		if p.Answer == permissions.Allow(permissions.Rule) {
 			_, err := d.in.OnPermission(ctx, decision)
 			switch refusal := permissions.AsRefusal(err); {
@@ -549,6 +571,9 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 		d.toast(ctx, tap, in.Text(toastReally), true)
 		d.goTo(ctx, at, decision, prompt, p)
 	case stepMore, stepRead:
+		if p.Step == stepRead {
+			d.begins(at, d.taker(tap.From.ID), press{}, d.now())
+		}
 		d.toast(ctx, tap, "", false)
 		d.goTo(ctx, at, decision, prompt, p)
 	case stepBack:

@@ -132,6 +132,8 @@ const (
 	toastBroken = "This could not be stored just now. Nothing was changed; it is tried again by itself."
 	// toastReally answers the first confirmation of high risk.
 	toastReally = "High risk: nothing is allowed yet. It takes a second yes, at the right below the card."
+	// toastUnread answers what would allow an action of which nothing is on the card, from a person who has not read its file.
+	toastUnread = "Nothing is allowed yet: first read the file above the card, then press “I have read the file” yourself."
 	// toastRule answers the first confirmation of a rule.
 	toastRule = "Nothing is allowed yet. The rule is shown below the card; it takes a second yes, at the right below the card."
 	// toastResume answers the first of two steps that end a stop, toastStay the way back.
