@@ -154,7 +154,7 @@ func (c *CLI) look(d hooks.Dialect, call *hooks.Call, keyboard bool, gate string
 	return nil
 }
 
-// ownSettings returns an error if a call would change the settings by which its agent asks here. Nobody is asked about that: it would end
+// ownSettings returns an error if a call would change the settings by which its agent asks here, or their folder as a whole. Nobody is asked about that: it would end
 // the asking. Of a program that the call only names nothing is known.
 func (c *CLI) ownSettings(d hooks.Dialect, call hooks.Call) error {
 	place, err := c.here()
@@ -169,11 +169,16 @@ func (c *CLI) ownSettings(d hooks.Dialect, call hooks.Call) error {
 			continue
 		}
 		names := []string{f.Path, s.path}
-		if below, err := filepath.Rel(c.env("HOME"), f.Path); err == nil && filepath.IsLocal(below) {
-			names = append(names, "**/~/"+below) // ~ stands in the names of commands as it is
+		for _, name := range names { // what removes or renames their folder
+			if folder := filepath.Dir(name); folder != filepath.Clean(c.env("HOME")) {
+				names = append(names, folder)
+			}
 		}
 		for _, name := range names {
 			deny = append(deny, "write '"+name+"'")
+			if below, err := filepath.Rel(c.env("HOME"), name); err == nil && filepath.IsLocal(below) {
+				deny = append(deny, "write '**/~/"+below+"'") // ~ stands in the names of commands as it is
+			}
 		}
 	}
 	set, found := rules.Compile([]rules.Rule{{Deny: deny}})
