@@ -61,12 +61,16 @@ func New(o Options) *Reader {
 	return &Reader{Options: o, guards: map[string]*reply.Guard{}, told: map[string]time.Time{}}
 }
 
+// Unsaid answers a message of which a part is struck out, quoted or hidden, if it would decide something.
+const Unsaid i18n.Phrase = "Nothing was decided: a part of this message is struck through, quoted or hidden. Please write it without that."
+
 // Message is a person's text, or their emoji on a message.
 type Message struct {
 	connectors.Message
 	Who      connectors.Person // the person whom From identifies
 	Card     string            // code on the card that it replies to, as far as the channel knows; empty: none
 	File     bool              // it replies to the file of that card
+	Unsaid   bool              // a part of it is struck out, quoted or hidden: it decides nothing
 	Reaction bool              // Text is an emoji, empty if it was removed
 	Thumbs   bool              // reactions are received in this chat
 	At       time.Time         // by the channel's clock, in whole seconds
@@ -89,7 +93,11 @@ type Decided struct {
 // Read handles a message. After an error the same message has to be read again: what it already did is deduplicated by its
 // key.
 func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
+	unsaid := Did{Say: []string{m.Who.Language.Text(Unsaid)}}
 	if text := strings.TrimSpace(m.Text); !m.Reaction && strings.HasPrefix(text, "/") {
+		if m.Unsaid {
+			return unsaid, nil
+		}
 		name, rest := parse(text)
 		words, err := r.command(ctx, m, name, rest)
 		if words, err = spoken(words, err, m.Who.Language); err != nil {
@@ -103,6 +111,9 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	}
 	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
 		quoted = m.Card // no longer pending, which the reply says
+	}
+	if _, _, shaped := reply.ToList(m.Text); m.Unsaid && shaped {
+		return unsaid, nil
 	}
 	if quoted == "" && m.ReplyTo != "" && r.Lists != nil && !m.Reaction {
 		if did, is, err := r.list(ctx, m, len(open)); is || err != nil {
@@ -123,6 +134,9 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 			r.Wrong(m.Who, said.Guesses)
 			return r.refused(ctx, m, why)
 		}
+	}
+	if m.Unsaid && len(said.Decisions) > 0 {
+		return unsaid, nil
 	}
 	did, err := r.decide(ctx, m, said, open)
 	if err != nil {

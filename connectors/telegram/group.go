@@ -154,6 +154,9 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 			return nil
 		})
 		return nil
+	case wanted && name == visible(who.Name) && m.unsaid():
+		d.tell(ctx, m, who.Language.Text(conversation.Unsaid))
+		return nil
 	case wanted && name == visible(who.Name):
 		person := connectors.Person{Location: who.Location, Language: who.Language}
 		return d.inWords(ctx, u, id, person, connectors.Decision{Code: code, Answer: answer})
@@ -220,6 +223,10 @@ func (d *handler) decides(
 		if said = reply.Read(text, slices.Concat(open, before)); len(said.Unknown) > 0 {
 			return true, d.nothing(ctx, u.Message, toAll, why)
 		}
+	}
+	if len(said.Decisions) > 0 && u.Message.unsaid() {
+		d.tell(ctx, u.Message, who.Language.Text(conversation.Unsaid))
+		return true, nil
 	}
 	for i, decision := range said.Decisions {
 		if words := d.reader.NotRead(conversation.Message{Who: who, File: d.onFile(u.Message)}, decision, open); words != "" {

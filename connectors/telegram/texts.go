@@ -39,6 +39,9 @@ func (d *handler) message(ctx context.Context, u update) error {
 	case m.foreign():
 		d.tell(ctx, m, who.Language.Text(forwarded))
 		return nil
+	case wanted && m.unsaid() && m.Text[0] != '/':
+		d.tell(ctx, m, who.Language.Text(conversation.Unsaid))
+		return nil
 	case wanted && m.Text[0] != '/': // a command is a command even as a reply
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
 	}
@@ -144,7 +147,8 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 	m := u.Message
 	did, err := d.reader.Read(ctx, conversation.Message{
 		Message: connectors.Message{From: id, Text: m.Text, ReplyTo: refOf(m.ReplyTo), Key: d.eventKey(u)},
-		Who:     who, Card: d.quoted(m), File: d.onFile(m), Thumbs: d.thumbs.Contains(m.Chat.ID), At: time.Unix(m.Date, 0),
+		Who:     who, Card: d.quoted(m), File: d.onFile(m), Unsaid: m.unsaid(), Thumbs: d.thumbs.Contains(m.Chat.ID),
+		At: time.Unix(m.Date, 0),
 	})
 	if err != nil {
 		return err

@@ -283,6 +283,40 @@ func TestWhatIsNotReadIsSaid(t *testing.T) {
 	s.waits(call)
 }
 
+// What is struck through, quoted or hidden is no answer, whatever it would answer.
+func TestWhatIsStruckThroughIsNoAnswer(t *testing.T) {
+	s := newEnv(t)
+	call, m, code := s.asked("x")
+	fay, want := s.phones["fay"], 0
+	q := s.question("fay", m, code)
+	for _, as := range []string{"strikethrough", "blockquote", "expandable_blockquote", "spoiler"} {
+		for to, text := range map[int]string{0: "yes " + code, m.ID: "yes", q.ID: "why", m.ID + 999: "/stop all"} {
+			fay.Formats(to, text, as)
+			s.drained()
+			want++
+			s.until("it is said", func() bool {
+				return s.sent("fay", func(m telegramtest.Message) bool { return contains(m, "is struck through, quoted or hidden") }) == want
+			})
+		}
+	}
+	s.waits(call)
+	fay.Formats(0, "yes "+code, "bold")
+	s.get(call, permissions.Approved)
+}
+
+// Nor is it in a group.
+func TestWhatIsStruckThroughInAGroupIsNoAnswer(t *testing.T) {
+	s, _ := newGroupEnv(t, "supergroup")
+	call := s.ask(network("x"))
+	m := s.card("fay@ops", "x")
+	s.until("the card is noted", s.upToDate)
+	s.phones["fay@ops"].Formats(m.ID, "yes", "strikethrough")
+	s.told("fay@ops", "is struck through, quoted or hidden")
+	s.waits(call)
+	s.phones["fay@ops"].Replies(m.ID, "yes")
+	s.get(call, permissions.Approved)
+}
+
 // Words are compared with the card by Telegram's clock, whatever the machine's says, and after a restart as well.
 func TestWordsCountOnAMachineWhoseClockIsAhead(t *testing.T) {
 	s := newEnv(t)

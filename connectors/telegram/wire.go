@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,7 @@ type message struct {
 	Chat       chat     `json:"chat"`
 	Date       int64    `json:"date"` // seconds since 1970; 0 if the message is inaccessible
 	Text       string   `json:"text"`
+	Entities   []entity `json:"entities"`
 	Caption    string   `json:"caption"`
 	ReplyTo    *message `json:"reply_to_message"`
 	Forward    *origin  `json:"forward_origin"`
@@ -85,6 +87,13 @@ func (m *message) by(account int64) bool { return m != nil && m.From != nil && m
 
 // foreign reports whether the words are somebody else's.
 func (m *message) foreign() bool { return m.Forward != nil || m.Through != nil || m.Business != nil }
+
+// unsaid reports whether its author struck a part of the words out, quotes or hides it.
+func (m *message) unsaid() bool {
+	return slices.ContainsFunc(m.Entities, func(e entity) bool {
+		return slices.Contains([]string{"strikethrough", "spoiler", asQuote, asFolded}, e.Type)
+	})
+}
 
 // origin is present if a message was forwarded.
 type origin struct{}

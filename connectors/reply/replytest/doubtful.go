@@ -67,6 +67,8 @@ var doubtfulMessages = []Message{
 	{"`yes K7F3Q`", Told},
 	{"*yes K7F3Q*", Told},
 	{"> yes K7F3Q", Told},
+	{"~yes~ K7F3Q", Told},
+	{"~yes K7F3Q~", Told},
 	{"> yes K7F3Q\nno", Told},
 	{"sam: yes K7F3Q", Told},
 	{"[21.11.26, 14:03] sam: yes K7F3Q", Told},

@@ -16,6 +16,14 @@ func (p *Person) Replies(to int, text string) int {
 	return p.say(&message{Message: Message{Text: text, ReplyTo: to}})
 }
 
+// Formats is Replies with a text that is formatted as a whole.
+func (p *Person) Formats(to int, text, as string) int {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	whole := []Entity{{Type: as, Length: units(text)}}
+	return p.say(&message{Message: Message{Text: text, ReplyTo: to, Entities: whole}})
+}
+
 // Sends sends a file and returns the message's id.
 func (p *Person) Sends(name string, bytes []byte, caption string) int {
 	p.server.mu.Lock()
@@ -30,7 +38,7 @@ func (p *Person) say(m *message) int {
 		p.who.started = true
 	}
 	m.From, m.senderChat, m.Thread, m.topic = p.sender(), p.behind(), p.thread, p.thread != 0
-	m.Entities = s.detect(m.Text)
+	m.Entities = append(m.Entities, s.detect(m.Text)...)
 	s.add(p.chat, m)
 	s.tell("message", m)
 	return m.ID
