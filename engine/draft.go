@@ -182,9 +182,10 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		return false, nil
 	}
 	for _, c := range r.ToolCalls() {
-		place := cmp.Or(c.AffectedPath, r.Cwd)
-		_, meets := own.Look(s.Own, steps).Find(place)
-		meets = meets && place != ""
+		meets := false
+		if place := cmp.Or(c.AffectedPath, r.Cwd); place != "" {
+			_, meets = own.Look(s.Own, steps).Find(place)
+		}
 		input, condensed := r.Whole(c)
 		reaches, may := own.Look(s.Own, steps).Input(r.Cwd, input)
 		if reaches || meets && c.AffectedPath != "" {

@@ -39,18 +39,20 @@ import (
 // in turn with a bare daemon that does the same work: a small row inserted and told to who listens, updated, and its asker answered,
 // with both commits durable. Nothing of the product's client is used, so both are called alike.
 
-// bareFolder names the folder of a bare daemon in the environment of its process.
-const bareFolder = "DAYCARED_BENCH_BARE"
+// bareFolder and bareDatabase name the folder of a bare daemon, and the URL of its PostgreSQL if it has one, in the environment of its
+// process.
+const bareFolder, bareDatabase = "DAYCARED_BENCH_BARE", "DAYCARED_BENCH_BARE_DATABASE"
 
 func init() {
 	if dir := os.Getenv(bareFolder); dir != "" {
-		fmt.Fprintln(os.Stderr, serveBare(dir))
+		fmt.Fprintln(os.Stderr, serveBare(dir, os.Getenv(bareDatabase)))
 		os.Exit(1)
 	}
 }
 
 // bare is the state of a bare daemon.
 type bare struct {
+	commit  func([]*bareWrite) error
 	turn    chan struct{} // held by whoever commits
 	mu      sync.Mutex
 	queue   []*bareWrite
@@ -58,63 +60,103 @@ type bare struct {
 	readers map[chan string]bool
 }
 
+// bareWrite inserts a request, or answers it.
 type bareWrite struct {
-	do   *sql.Stmt
-	args []any
-	done chan error
+	id     string
+	body   []byte // of a request to insert
+	answer string
+	done   chan error
 }
 
-// serveBare serves at dir/agent and dir/admin until the process is killed.
-func serveBare(dir string) error {
+// write commits at once if nobody else writes, else with all that wait meanwhile.
+func (d *bare) write(w *bareWrite) error {
+	w.done = make(chan error, 1)
+	d.mu.Lock()
+	d.queue = append(d.queue, w)
+	d.mu.Unlock()
+	select {
+	case err := <-w.done:
+		return err
+	case d.turn <- struct{}{}:
+	}
+	d.mu.Lock()
+	group := d.queue
+	d.queue = nil
+	d.mu.Unlock()
+	var failed error
+	if len(group) > 0 {
+		failed = d.commit(group)
+	}
+	for _, one := range group {
+		one.done <- failed
+	}
+	<-d.turn
+	return <-w.done
+}
+
+// asked tells who reads of a request, and decided whoever waits for it here.
+func (d *bare) asked(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for reader := range d.readers {
+		reader <- id
+	}
+}
+
+func (d *bare) decided(id, answer string) {
+	d.mu.Lock()
+	waits := d.waiting[id]
+	delete(d.waiting, id)
+	d.mu.Unlock()
+	if waits != nil {
+		waits <- answer
+	}
+}
+
+// inSQLite makes the commits durable in a file of dir.
+func (d *bare) inSQLite(dir string) error {
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(dir, "bare.db")+"?_journal_mode=WAL&_synchronous=FULL")
 	if err != nil {
 		return err
 	}
 	db.SetMaxOpenConns(1)
+	_, err = db.Exec(`CREATE TABLE requests (id TEXT PRIMARY KEY, state INTEGER, body BLOB, answer TEXT) WITHOUT ROWID`)
 	prepare := func(text string) *sql.Stmt {
 		s, prepared := db.Prepare(text)
 		err = errors.Join(err, prepared)
 		return s
 	}
-	_, err = db.Exec(`CREATE TABLE requests (id TEXT PRIMARY KEY, state INTEGER, body BLOB, answer TEXT) WITHOUT ROWID`)
 	begin, commit := prepare(`BEGIN IMMEDIATE`), prepare(`COMMIT`)
 	insert := prepare(`INSERT INTO requests VALUES (?, 0, ?, '')`)
 	update := prepare(`UPDATE requests SET state = 1, answer = ? WHERE id = ?`)
-	if err != nil {
-		return err
-	}
-	d := &bare{turn: make(chan struct{}, 1), waiting: map[string]chan string{}, readers: map[chan string]bool{}}
-	write := func(do *sql.Stmt, args ...any) error { // at once if nobody else writes, else with all that wait meanwhile
-		w := &bareWrite{do, args, make(chan error, 1)}
-		d.mu.Lock()
-		d.queue = append(d.queue, w)
-		d.mu.Unlock()
-		select {
-		case err := <-w.done:
-			return err
-		case d.turn <- struct{}{}:
-		}
-		d.mu.Lock()
-		group := d.queue
-		d.queue = nil
-		d.mu.Unlock()
-		var failed error
-		if len(group) > 0 {
-			_, failed = begin.Exec()
-			for _, one := range group {
-				if failed == nil {
-					_, failed = one.do.Exec(one.args...)
-				}
-			}
-			if failed == nil {
-				_, failed = commit.Exec()
-			}
-		}
+	d.commit = func(group []*bareWrite) error {
+		_, failed := begin.Exec()
 		for _, one := range group {
-			one.done <- failed
+			switch {
+			case failed != nil:
+			case one.body != nil:
+				_, failed = insert.Exec(one.id, one.body)
+			default:
+				_, failed = update.Exec(one.answer, one.id)
+			}
 		}
-		<-d.turn
-		return <-w.done
+		if failed == nil {
+			_, failed = commit.Exec()
+		}
+		return failed
+	}
+	return err
+}
+
+// serveBare serves at dir/agent and dir/admin until the process is killed.
+func serveBare(dir, database string) error {
+	d := &bare{turn: make(chan struct{}, 1), waiting: map[string]chan string{}, readers: map[chan string]bool{}}
+	opens := func() error { return d.inSQLite(dir) }
+	if database != "" {
+		opens = func() error { return d.inPostgres(database) }
+	}
+	if err := opens(); err != nil {
+		return err
 	}
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST /v1/requests", func(w http.ResponseWriter, r *http.Request) {
@@ -128,15 +170,11 @@ func serveBare(dir string) error {
 		d.mu.Lock()
 		d.waiting[id] = answer
 		d.mu.Unlock()
-		if err := cmp.Or(json.Unmarshal(body, &q), write(insert, id, body)); err != nil {
+		if err := cmp.Or(json.Unmarshal(body, &q), d.write(&bareWrite{id: id, body: body})); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		d.mu.Lock()
-		for reader := range d.readers {
-			reader <- id
-		}
-		d.mu.Unlock()
+		d.asked(id)
 		over := time.NewTimer(time.Minute)
 		defer over.Stop()
 		state := "pending"
@@ -151,17 +189,11 @@ func serveBare(dir string) error {
 	routes.HandleFunc("POST /v1/requests/{id}/decision", func(w http.ResponseWriter, r *http.Request) {
 		var q struct{ Answer string }
 		id := strings.Clone(r.PathValue("id"))
-		if err := cmp.Or(json.NewDecoder(r.Body).Decode(&q), write(update, q.Answer, id)); err != nil {
+		if err := cmp.Or(json.NewDecoder(r.Body).Decode(&q), d.write(&bareWrite{id: id, answer: q.Answer})); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		d.mu.Lock()
-		answer := d.waiting[id]
-		delete(d.waiting, id)
-		d.mu.Unlock()
-		if answer != nil {
-			answer <- q.Answer
-		}
+		d.decided(id, q.Answer)
 		_ = json.NewEncoder(w).Encode(map[string]string{"id": id, "state": "approved"})
 	})
 	routes.HandleFunc("GET /v1/events", func(w http.ResponseWriter, r *http.Request) {
@@ -205,6 +237,9 @@ type measured struct {
 	b        *testing.B
 	binary   string // empty: it is bare
 	dir      string
+	database string    // of PostgreSQL; empty: SQLite in dir
+	auditKey string    // the file of the audit key, of daemons on one PostgreSQL
+	decider  *measured // at which requests are heard of and decided; nil: at this one
 	process  *exec.Cmd
 	admin    *http.Client
 	key      string
@@ -252,9 +287,13 @@ func begins(b *testing.B, binary string) *measured {
 func (o *measured) run() *measured {
 	o.b.Helper()
 	o.process = exec.Command(os.Args[0])
-	o.process.Env = append(os.Environ(), bareFolder+"="+o.dir)
+	o.process.Env = append(os.Environ(), bareFolder+"="+o.dir, bareDatabase+"="+o.database)
 	if o.binary != "" {
 		o.process = exec.Command(o.binary, "serve", "--config", filepath.Join(o.dir, "c.yaml"))
+		o.process.Env = append(os.Environ(), "DAYCARED_DATABASE="+o.database)
+		if o.database != "" { // as every daemon on it
+			o.process.Env = append(o.process.Env, "DAYCARED_AUDIT_KEY_FILE="+o.auditKey)
+		}
 	}
 	log, err := os.Create(filepath.Join(o.dir, "log"))
 	if err != nil {
@@ -388,31 +427,59 @@ func question(wait string) string {
 	return fmt.Sprintf(form, rand.Text(), wait)
 }
 
+// created is the id of the request that an event tells of; empty: of none.
+func created(kind string, data []byte) string {
+	var e struct{ Request string }
+	if kind == string(permissions.RequestCreated) && json.Unmarshal(data, &e) == nil {
+		return e.Request
+	}
+	return ""
+}
+
+// approved is the id of a request whose answer says that it was approved.
+func approved(answer []byte) (id string, err error) {
+	var r struct{ ID, State string }
+	if err := json.Unmarshal(answer, &r); err != nil {
+		return "", err
+	}
+	if r.State != "approved" {
+		return "", fmt.Errorf("answered %s", answer)
+	}
+	return r.ID, nil
+}
+
 // load is what so many askers got done, each of whom asks again when it is answered. Whoever hears of a request decides it at once.
 type load struct {
 	took []time.Duration // sorted
+	told []time.Duration // from the decision to the answer of the call that waits, sorted
 	rate float64         // decided a second
 	cpu  float64         // seconds of the daemon for each
 }
 
-func (l load) p50() float64 { return l.took[len(l.took)/2].Seconds() }
+func (l load) p50() float64     { return l.took[len(l.took)/2].Seconds() }
+func (l load) toldP50() float64 { return l.told[len(l.told)/2].Seconds() }
 
 func (o *measured) decides(askers int, span time.Duration) (l load) {
 	o.b.Helper()
 	asked := make(chan string, 100_000)
-	ends := o.follow(o.b.Context(), "/v1/events", func(kind string, data []byte) {
-		var e struct{ Request string }
-		if kind == string(permissions.RequestCreated) && json.Unmarshal(data, &e) == nil {
-			asked <- e.Request
+	at := o
+	if o.decider != nil {
+		at = o.decider
+	}
+	ends := at.follow(o.b.Context(), "/v1/events", func(kind string, data []byte) {
+		if id := created(kind, data); id != "" {
+			asked <- id
 		}
 	})
+	var decided sync.Map // when, by id
 	var mu sync.Mutex
 	var failed atomic.Pointer[error]
 	var asking, deciding sync.WaitGroup
 	for range min(askers, 32) {
 		deciding.Go(func() {
 			for id := range asked {
-				if _, err := o.call(o.admin, "/v1/requests/"+id+"/decision", `{"answer":"allow_once"}`); err != nil {
+				decided.Store(id, time.Now())
+				if _, err := at.call(at.admin, "/v1/requests/"+id+"/decision", `{"answer":"allow_once"}`); err != nil {
 					failed.Store(&err)
 				}
 			}
@@ -425,15 +492,20 @@ func (o *measured) decides(askers int, span time.Duration) (l load) {
 			for time.Since(began) < span && failed.Load() == nil {
 				start := time.Now()
 				text, err := o.call(ask, "/v1/requests", question("50s"))
-				took := time.Since(start)
-				if err == nil && !bytes.Contains(text, []byte(`"approved"`)) {
-					err = fmt.Errorf("answered %s", text)
+				end := time.Now()
+				id := ""
+				if err == nil {
+					id, err = approved(text)
 				}
+				since, _ := decided.LoadAndDelete(id)
 				if err != nil {
 					failed.Store(&err)
 				}
 				mu.Lock()
-				l.took = append(l.took, took)
+				l.took = append(l.took, end.Sub(start))
+				if when, is := since.(time.Time); is {
+					l.told = append(l.told, end.Sub(when))
+				}
 				mu.Unlock()
 			}
 		})
@@ -447,6 +519,7 @@ func (o *measured) decides(askers int, span time.Duration) (l load) {
 		o.b.Fatal(*err)
 	}
 	slices.Sort(l.took)
+	slices.Sort(l.told)
 	l.rate, l.cpu = float64(len(l.took))/all.Seconds(), (o.cpu()-cpu)/float64(len(l.took))
 	return l
 }
