@@ -17,7 +17,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Tran
 	}
 	var c permissions.Change
 	var refused error
-	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+	err := s.enter(ctx, &writeJob{of: id, ctx: context.WithoutCancel(ctx), do: func(ctx context.Context, t *tx) error {
 		before, err := s.current(ctx, t, id)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Tran
 			s.commit(ctx, t, c)
 		}
 		return nil
-	})
+	}})
 	if err != nil {
 		return permissions.Change{}, err
 	}

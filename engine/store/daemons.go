@@ -42,7 +42,6 @@ func (s *Store) join(ctx context.Context) error {
 	}
 	at.noteTime(now)
 	at.workers.Go(func() { s.keepRunning(at.closing) })
-	at.workers.Go(func() { s.tellOthers(at.closing) })
 	return nil
 }
 
@@ -192,23 +191,8 @@ func (s *Store) take(ctx context.Context, name string, c *contact) bool {
 // channelName is that of the notifications between daemons. Their content is the id of the daemon that wrote.
 const channelName = "daycared"
 
+// notifyOthers goes behind a commit. It is only a hint: the others look by themselves.
 const notifyOthers = `SELECT pg_notify('` + channelName + `', $1)`
-
-// tellOthers notifies the other daemons after commits, as often as it can, until ctx ends. That is only a hint: they look by themselves.
-func (s *Store) tellOthers(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.server.wrote:
-		}
-		if s.server.others.Load() {
-			if _, err := s.readers.ExecContext(ctx, notifyOthers, s.server.id); err != nil && ctx.Err() == nil {
-				s.log.Debug("notify other daemons", "err", err)
-			}
-		}
-	}
-}
 
 // lookEvery is how often a daemon looks whether others have written, besides being notified.
 const lookEvery = time.Second
@@ -251,9 +235,10 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 		return nil
 	}
 	at.newest.Store(version)
-	if err := s.forgetChanged(ctx, s.readers, at.known.Load(), version+1); err != nil {
+	if err := s.forgetChanged(ctx, s.readers, at.known.Load(), version+1, version-at.known.Load()); err != nil {
 		return s.fault(ctx, err)
 	}
+	at.forgot.Store(version)
 	s.halt.Store(nil)
 	s.bell.ring()
 	for {

@@ -321,7 +321,7 @@ func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
 	err := s.turn(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
 		lost := &tx{conn: conn, ledger: s.ledger, rows: changes{rows: s.rows}}
 		s.stale = true
-		return s.transact(ctx, lost, func(int64) error {
+		return s.transact(ctx, lost, nil, func(int64) error {
 			s.append(ctx, lost, permissions.Record{Type: "LOST"})
 			s.tried = lost.head
 			return lost.err

@@ -28,8 +28,11 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 	}
 	if stale || s.server == nil {
 		s.forget()
-	} else if err := s.forgetChanged(ctx, t, s.server.last, s.server.began); err != nil {
-		return err
+	} else {
+		after := s.server.dropped()
+		if err := s.forgetChanged(ctx, t, after, math.MaxInt64, s.server.began-after-1); err != nil {
+			return err
+		}
 	}
 	if err := s.readLedger(ctx, t); err != nil {
 		return err
@@ -57,11 +60,40 @@ const (
 	maxChanges, keptChanges = 1000, `5000`
 )
 
-// forgetChanged drops from memory what the commits between two versions changed, or all of it if that is not known.
-func (s *Store) forgetChanged(ctx context.Context, from source, after, before int64) error {
+// readAhead are the queries that a group of writes will make if other daemons have written, so that they cost one round trip.
+func (s *Store) readAhead(group []*writeJob) (all []statement) {
+	if s.server == nil || !s.started || !s.server.others.Load() {
+		return nil
+	}
+	query := func(text string, args ...any) {
+		if args, err := driverArgs(args); err == nil {
+			all = append(all, statement{text: text, args: args, ahead: true})
+		}
+	}
+	query(readChanges, s.server.dropped(), math.MaxInt64)
+	query(countPending)
+	query(readMeta)
+	query(readBelow, maxSeq, 1)
+	query(readVotesOf, list[int64]{&[]int64{s.ledger.newest}})
+	query(countKeys)
+	query(newestEntry, s.chain)
+	query(readEntryHash, s.chain, s.server.told.newest(s.ledger.head).seq)
+	for _, j := range group[:min(len(group), maxAhead)] {
+		if _, cached := s.rows.get(j.of); j.of != "" && !cached {
+			query(readRequest, j.of)
+		}
+	}
+	return all
+}
+
+// maxAhead is of how many writes of a group the requests are read ahead.
+const maxAhead = 32
+
+// forgetChanged drops from memory what the commits between two versions changed, of which there are so many, or all of it if that is not
+// known.
+func (s *Store) forgetChanged(ctx context.Context, from source, after, before, between int64) (err error) {
 	s.tail.drop()
 	var all [][]string
-	between, err := before-after-1, error(nil)
 	if between <= maxChanges {
 		all, err = collect(ctx, from, "", func(what *[]string) []any { return []any{list[string]{what}} }, readChanges, after, before)
 	}

@@ -354,7 +354,7 @@ func (s *Store) newIdentity(ctx context.Context, conn *sql.Conn, o Options) (own
 	if err := s.findKey(ctx, conn, o, made, true); err != nil {
 		return own, false, err
 	}
-	err = s.transact(ctx, &tx{conn: conn}, func(int64) error {
+	err = s.transact(ctx, &tx{conn: conn}, nil, func(int64) error {
 		if own, err = readIdentity(ctx, conn); !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}

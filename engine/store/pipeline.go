@@ -17,24 +17,49 @@ type serverConn struct {
 	*stdlib.Conn
 
 	first []statement // that go with the next query
+	// ahead are the rows of queries that were sent before they were needed, by [queryKey]. A transaction before which nobody else
+	// writes reads them as long as it has written nothing.
+	ahead map[string]*readRows
 }
 
+// queryKey tells queries apart.
+func queryKey(text string, args []any) string { return text + fmt.Sprintf("\x00%v", args) }
+
 func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	c.first = nil // of what nothing was read after
+	c.first, c.ahead = nil, nil // of what nothing was read after
 	return c.Conn.ExecContext(ctx, onPostgres(text), escapeArgs(args))
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (rows driver.Rows, err error) {
 	if first := c.first; len(first) > 0 {
-		c.first = nil
+		c.first, c.ahead = nil, nil
 		rows, err = c.queryAfter(ctx, first, text, args)
-	} else {
+	} else if rows = c.wasAhead(text, args); rows == nil {
 		rows, err = c.Conn.QueryContext(ctx, onPostgres(text), escapeArgs(args))
 	}
 	if err != nil {
 		return nil, err
 	}
 	return serverRows{rows}, nil
+}
+
+// wasAhead returns the rows of a query that was sent ahead; nil: it was not.
+func (c *serverConn) wasAhead(text string, args []driver.NamedValue) driver.Rows {
+	if len(c.ahead) == 0 {
+		return nil
+	}
+	values := make([]any, len(args))
+	for i, arg := range args {
+		value, err := driverValue(arg.Value)
+		if err != nil {
+			return nil
+		}
+		values[i] = value
+	}
+	if rows := c.ahead[queryKey(text, values)]; rows != nil {
+		return &readRows{rows.names, rows.rows}
+	}
+	return nil
 }
 
 // serverConnector makes [serverConn].
@@ -50,9 +75,10 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 
 // pipeline implements [pipeliner].
 func (c *serverConn) pipeline(ctx context.Context, list []statement) (err error) {
+	c.ahead = nil
 	results := c.sendAll(ctx, list)
 	defer func() { err = cmp.Or(err, results.Close()) }()
-	return received(results, list)
+	return c.received(results, list)
 }
 
 // sendFirst implements [pipeliner].
@@ -68,11 +94,16 @@ func (c *serverConn) sendAll(ctx context.Context, list []statement) pgx.BatchRes
 }
 
 // received reads the results of statements, until the first one that failed.
-func received(results pgx.BatchResults, list []statement) (err error) {
+func (c *serverConn) received(results pgx.BatchResults, list []statement) (err error) {
 	for _, one := range list {
-		if len(one.into) > 0 {
+		switch {
+		case one.ahead:
+			err = c.keepAhead(results, one)
+		case one.hint: // the transaction before it was committed
+			_, _ = results.Exec()
+		case len(one.into) > 0:
 			err = results.QueryRow().Scan(one.into...)
-		} else {
+		default:
 			tag, failed := results.Exec()
 			if err = failed; err == nil && one.text == "COMMIT" && tag.String() != one.text {
 				err = &pgconn.PgError{Code: "25P02", Message: "the transaction is aborted, because a statement failed"}
@@ -88,6 +119,50 @@ func received(results pgx.BatchResults, list []statement) (err error) {
 	return nil
 }
 
+// keepAhead reads the rows of a query that was sent ahead.
+func (c *serverConn) keepAhead(results pgx.BatchResults, one statement) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	from := pipelinedRows{Rows: rows}
+	kept := &readRows{names: from.Columns()}
+	for err == nil {
+		row := make([]driver.Value, len(kept.names))
+		if err = from.Next(row); err == nil {
+			kept.rows = append(kept.rows, row)
+		}
+	}
+	rows.Close()
+	if err != io.EOF {
+		return err
+	}
+	if c.ahead == nil {
+		c.ahead = map[string]*readRows{}
+	}
+	c.ahead[queryKey(one.text, one.args)] = kept
+	return nil
+}
+
+// readRows are rows that were read whole.
+type readRows struct {
+	names []string
+	rows  [][]driver.Value
+}
+
+func (r *readRows) Columns() []string { return r.names }
+
+func (r *readRows) Close() error { return nil }
+
+func (r *readRows) Next(into []driver.Value) error {
+	if len(r.rows) == 0 {
+		return io.EOF
+	}
+	copy(into, r.rows[0])
+	r.rows = r.rows[1:]
+	return nil
+}
+
 // queryAfter executes statements and a query behind them, in one round trip.
 func (c *serverConn) queryAfter(ctx context.Context, list []statement, text string, args []driver.NamedValue) (driver.Rows, error) {
 	query := statement{text: text}
@@ -99,7 +174,7 @@ func (c *serverConn) queryAfter(ctx context.Context, list []statement, text stri
 		query.args = append(query.args, value)
 	}
 	results := c.sendAll(ctx, append(list, query))
-	if err := received(results, list); err != nil {
+	if err := c.received(results, list); err != nil {
 		return nil, cmp.Or(err, results.Close())
 	}
 	rows, err := results.Query()

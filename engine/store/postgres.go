@@ -43,11 +43,11 @@ type postgres struct {
 
 	newest atomic.Int64               // version that [Store.Follow] has seen
 	known  atomic.Int64               // version until which everything is from this process or was passed on
+	forgot atomic.Int64               // version until which [Store.Follow] has dropped from memory what others changed
 	looked atomic.Pointer[time.Time]  // when it last knew all
 	others atomic.Bool                // other daemons use the database
 	stops  atomic.Bool                // one of them stopped everything, by what was read of the audit last
 	clock  atomic.Pointer[serverTime] // the clock of the database when it was last asked
-	wrote  chan struct{}              // something was committed here
 	told   ownEntries                 // what [Store.Follow] passes on
 
 	closing context.Context //nolint:containedctx // it ends when the store is closed
@@ -165,7 +165,7 @@ func newServer(url string) (*postgres, *pgx.ConnConfig, error) {
 	}
 	s := &postgres{
 		name: fmt.Sprintf("PostgreSQL database %s at %s", config.Database, at), id: string(permissions.NewID(time.Now())),
-		place: fmt.Sprintf("%s, pid %d", host, os.Getpid()), config: config, wrote: make(chan struct{}, 1),
+		place: fmt.Sprintf("%s, pid %d", host, os.Getpid()), config: config,
 	}
 	return s, config, nil
 }
@@ -205,15 +205,17 @@ var beginWrite = `WITH turn AS (UPDATE writer SET version = version + 1 RETURNIN
 	` ORDER BY key DESC LIMIT 1)`
 
 // begin begins a write transaction of a daemon that counts as running, once no other one writes. It returns what changes when another
-// daemon has written, or the newest entry of a chain is another than the one that this process wrote last.
-func (at *postgres) begin(ctx context.Context, conn *sql.Conn, chain string, last permissions.Digest) (foreign int64, err error) {
+// daemon has written, or the newest entry of a chain is another than the one that this process wrote last. The queries ahead go with it.
+func (at *postgres) begin(
+	ctx context.Context, conn *sql.Conn, chain string, last permissions.Digest, ahead []statement,
+) (foreign int64, err error) {
 	var version int64
 	var now time.Time
 	var newest []byte
-	err = pipeline(ctx, conn, []statement{
+	err = pipeline(ctx, conn, append([]statement{
 		{text: "BEGIN"},
 		{text: beginWrite, args: []any{heldFor.Milliseconds(), at.id, chain}, into: []any{&version, &now, &newest}},
-	})
+	}, ahead...))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, errReplaced
@@ -235,8 +237,10 @@ func (at *postgres) ended(committed bool) {
 	}
 	at.last = at.began
 	at.known.CompareAndSwap(at.began-1, at.began)
-	wake(at.wrote)
 }
+
+// dropped is the version until which what others changed is not in memory as it was before. It belongs to the owner of the write turn.
+func (at *postgres) dropped() int64 { return max(at.last, at.forgot.Load()) }
 
 // isOutdated reports whether another daemon has written after the last commit of this one, as far as this process has seen.
 func (at *postgres) isOutdated() bool { return at.newest.Load() > at.last }

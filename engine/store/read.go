@@ -16,12 +16,21 @@ func (s *Store) read(ctx context.Context, do func(source) error) error {
 	if err != nil { // the file may have gone since it was looked for
 		return cmp.Or(s.checkPaths(), s.fault(ctx, err))
 	}
-	defer func() { _ = conn.Close() }() // only returns it to the pool
+	ends := func() {
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // nothing to commit
+		_ = conn.Close()                                                // only returns it to the pool
+	}
+	defer func() {
+		if s.server != nil { // nobody has to wait for its answer
+			go ends()
+			return
+		}
+		ends()
+	}()
 	passed("read", 1)
 	if err := s.beginRead(ctx, conn); err != nil {
 		return s.fault(ctx, err)
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // nothing to commit
 	return s.explain(ctx, do(view{conn}))
 }
 

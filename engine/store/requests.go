@@ -330,6 +330,9 @@ func (s *Store) newest(ctx context.Context, from source, version, above int64) (
 		if len(found) > 0 {
 			n = found[0].Number
 		}
+		if page == 1 && n > 0 { // there is none above it
+			return n, nil
+		}
 	}
 	most := int64(maxSeq)
 	if s.from == s.seals {

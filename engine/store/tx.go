@@ -17,6 +17,9 @@ type statement struct {
 	text string
 	args []any // as the driver takes them
 	into []any // destinations of the columns of its one row; empty: it returns no row that matters
+
+	ahead bool // it is a query whose rows are kept until it is made
+	hint  bool // nothing follows from its error
 }
 
 // pipeliner is a connection to a server.

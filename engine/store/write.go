@@ -160,8 +160,8 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 }
 
 // transact runs do in a transaction beside which no other one writes. do is given what differs from the last time if another process
-// has written since.
-func (s *Store) transact(ctx context.Context, t *tx, do func(version int64) error) (err error) {
+// has written since. On a server, the queries ahead go with the beginning.
+func (s *Store) transact(ctx context.Context, t *tx, ahead []statement, do func(version int64) error) (err error) {
 	conn, committed := t.conn, false
 	t.pipelined = s.server != nil
 	defer func() {
@@ -169,7 +169,7 @@ func (s *Store) transact(ctx context.Context, t *tx, do func(version int64) erro
 			_, _ = conn.ExecContext(ctx, "ROLLBACK")
 		}
 	}()
-	version, err := s.beginWrite(ctx, conn)
+	version, err := s.beginWrite(ctx, conn, ahead)
 	if err == nil {
 		err = do(version)
 	}
@@ -177,7 +177,11 @@ func (s *Store) transact(ctx context.Context, t *tx, do func(version int64) erro
 		return err
 	}
 	if t.pipelined {
-		err = t.send(ctx, statement{text: "COMMIT"})
+		end := []statement{{text: "COMMIT"}}
+		if s.server.others.Load() {
+			end = append(end, statement{text: notifyOthers, args: []any{s.server.id}, hint: true})
+		}
+		err = t.send(ctx, end...)
 	} else {
 		_, err = conn.ExecContext(ctx, "COMMIT")
 	}
@@ -189,9 +193,9 @@ func (s *Store) transact(ctx context.Context, t *tx, do func(version int64) erro
 }
 
 // beginWrite begins a write transaction.
-func (s *Store) beginWrite(ctx context.Context, conn *sql.Conn) (version int64, err error) {
+func (s *Store) beginWrite(ctx context.Context, conn *sql.Conn, ahead []statement) (version int64, err error) {
 	if s.server != nil {
-		return s.server.begin(ctx, conn, s.chain, s.ledger.hash)
+		return s.server.begin(ctx, conn, s.chain, s.ledger.hash, ahead)
 	}
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return 0, err
@@ -212,7 +216,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	s.stale = true
 	undone := false // rolled back on purpose
 	noted := false  // the entries as those of this process
-	err := s.transact(ctx, t, func(version int64) error {
+	err := s.transact(ctx, t, s.readAhead(group), func(version int64) error {
 		if err := s.catchUp(ctx, t, version, stale); err != nil {
 			return err
 		}

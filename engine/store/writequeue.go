@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mattn/go-sqlite3"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // maxGroup is the most writes per transaction. They share one sync; the first waits for the last.
@@ -28,6 +30,7 @@ type writeQueue struct {
 type writeJob struct {
 	do          func(context.Context, *tx) error // nil: it needs the connection for itself
 	ctx         context.Context                  //nolint:containedctx // of do, which another goroutine may run
+	of          permissions.ID                   // the request that it changes; empty: that is not known
 	err         error
 	lowPriority time.Duration // longest wait for a group; 0: normal priority
 	panic       any           // panic value of do in a shared transaction

@@ -154,7 +154,7 @@ func BenchmarkOutsidePostgresWaiting(b *testing.B) {
 			ask := three[n%3]
 			c := ask.client("agent", n)
 			waits.Go(func() {
-				text, err := ask.call(c, "/v1/requests", question("300s"))
+				text, err := ask.call(c, "/v1/requests", question("1m"))
 				end := time.Now()
 				id, wrong := approved(text)
 				since, _ := decided.Load(id)
@@ -194,6 +194,7 @@ func BenchmarkOutsidePostgresWaiting(b *testing.B) {
 		b.ReportMetric(time.Since(began).Seconds(), "s-to-decide")
 		close(longest)
 		b.ReportMetric(float64(calls-len(longest)), "lost")
+		b.ReportMetric(calls, "calls")
 		var most time.Duration
 		for one := range longest {
 			most = max(most, one)
