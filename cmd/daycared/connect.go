@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/cmd/daycared/connect"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -226,6 +228,8 @@ type settingsFile struct {
 	there bool
 	text  string
 	mode  os.FileMode
+
+	uid, gid int // whose it is to be; -1: this account's
 }
 
 const maxSettings = 64 << 20
@@ -234,7 +238,7 @@ var errTooLarge = errors.New("it is too large for a file of settings")
 
 // look reads a settings file of an agent; a missing one is empty.
 func look(f connect.File) (settingsFile, error) {
-	s := settingsFile{File: f, path: f.Path, mode: 0o600}
+	s := settingsFile{File: f, path: f.Path, mode: 0o600, uid: -1, gid: -1}
 	if f.Or != "" && exists(f.Or) && !exists(f.Path) {
 		s.path = f.Or
 	}
@@ -261,11 +265,47 @@ func look(f connect.File) (settingsFile, error) {
 	return s, nil
 }
 
+// makeFolder makes a folder and those around it that are missing.
+func (s settingsFile) makeFolder(path string) error {
+	if exists(path) {
+		return nil
+	}
+	err := s.makeFolder(filepath.Dir(path))
+	if err == nil {
+		err = os.Mkdir(path, 0o700)
+	}
+	if err != nil || s.uid < 0 {
+		return err
+	}
+	made, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0) // its account may have put another thing there
+	if err != nil {
+		return err
+	}
+	return errors.Join(made.Chown(s.uid, s.gid), made.Close())
+}
+
+// write replaces a file atomically.
+func (s settingsFile) write(path, text string) error {
+	if err := store.WriteFileOf(s.uid, s.gid, path, []byte(text), s.mode); err != nil {
+		return fmt.Errorf("write %s: %w", path, permissions.Cause(err))
+	}
+	return nil
+}
+
 func (s settingsFile) backup() string { return s.path + ".before-daycared" }
 
-// lookOwn is look. It fails where symlinks lead to another account's file or folder: that account could have root write there.
+// lookOwn is look. It fails where symlinks lead to another account's file or folder, which could have root write there, or nowhere.
+// What root writes is its account's that the file there is of, otherwise the nearest folder.
 func lookOwn(f connect.File, uid int) (settingsFile, error) {
 	s, err := look(f)
+	if info, failed := os.Lstat(s.path); failed == nil && info.Mode()&os.ModeSymlink != 0 && err == nil {
+		err = fmt.Errorf("%s is a symlink that leads nowhere; nothing was written: remove it, or make the file that it names", s.path)
+	}
+	for at := s.path; uid == 0 && s.uid < 0 && at != "/" && at != "."; at = filepath.Dir(at) {
+		if info, failed := os.Stat(at); failed == nil {
+			s.uid, s.gid = ownerOf(info), groupOf(info)
+		}
+	}
 	if err != nil || s.path == s.Path || s.path == s.Or {
 		return s, err
 	}
@@ -371,17 +411,17 @@ func (c *CLI) install(s settingsFile, next string) (done connectedFile, err erro
 		c.print("%s has it already.\n", s.path)
 		return done, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+	if err := s.makeFolder(filepath.Dir(s.path)); err != nil {
 		return done, fmt.Errorf("make the folder of %s: %w", s.path, permissions.Cause(err))
 	}
 	as := ""
 	if clean, err := s.Remove(s.text); s.there && err == nil && clean == s.text { // it contained nothing of ours
-		if err := writeWhole(s.backup(), []byte(s.text), s.mode); err != nil {
+		if err := s.write(s.backup(), s.text); err != nil {
 			return done, err
 		}
 		done.Was, as = wire.OrNull(s.backup()), "; as it was: "+s.backup()
 	}
-	if err := writeWhole(s.path, []byte(next), s.mode); err != nil {
+	if err := s.write(s.path, next); err != nil {
 		return done, err
 	}
 	c.print("%s is written%s.\n", s.path, as)
@@ -431,7 +471,7 @@ func (c *CLI) uninstall(s settingsFile, next string) (state string, err error) {
 		c.print("%s held nothing else and is gone.\n", s.path)
 		return "removed", nil
 	}
-	if err := writeWhole(s.path, []byte(next), s.mode); err != nil {
+	if err := s.write(s.path, next); err != nil {
 		return "", err
 	}
 	if known && next == string(was) {

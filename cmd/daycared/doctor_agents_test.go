@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -312,6 +313,44 @@ func TestNoSettingsAreWrittenWhereALinkLeadsToAnotherAccounts(t *testing.T) {
 		if mine != nil || (theirs != nil) != others {
 			t.Errorf("%s: %v, %v", path, mine, theirs)
 		}
+	}
+}
+
+// TestConnectKeepsWhoseTheSettingsAre: of what is there, otherwise of the folder around it. Run by root it made them root's.
+func TestConnectKeepsWhoseTheSettingsAre(t *testing.T) {
+	home := t.TempDir()
+	_ = os.Chown(home, 12345, 12345) // only root can
+	put(t, filepath.Join(home, ".claude.json"), "{}", 0o640)
+	_ = os.Chown(filepath.Join(home, ".claude.json"), 12346, 12347)
+	ids := func(name string) string {
+		t.Helper()
+		info, err := os.Stat(filepath.Join(home, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(ownerOf(info), groupOf(info), info.Mode().Perm())
+	}
+	file, folder := ids(".claude.json"), strings.Fields(ids("."))
+	a, _ := connect.Target{Home: home, GOOS: "linux", Command: []string{"/bin/daycared", "--socket", "/run/agent"}}.Find("claude-code")
+	c := &CLI{UID: os.Getuid(), Out: io.Discard, Err: io.Discard, Environ: []string{"HOME=" + home, "PATH=" + home}}
+	c.socketFlag = filepath.Join(home, "socket")
+	if err := c.connectTo(t.Context(), a, &connection{}); err != nil {
+		t.Fatal(err)
+	}
+	if is := ids(".claude.json"); is != file || ids(".claude.json.before-daycared") != file {
+		t.Errorf("the file was %s and is %s", file, is)
+	}
+	for _, name := range []string{".claude", ".claude/settings.json"} {
+		if is := strings.Fields(ids(name)); !slices.Equal(is[:2], folder[:2]) {
+			t.Errorf("%s is of %s; its folder is of %s", name, is, folder)
+		}
+	}
+	if err := errors.Join(os.Remove(filepath.Join(home, ".claude.json")), os.Symlink("nowhere", filepath.Join(home, ".claude.json"))); err != nil {
+		t.Fatal(err)
+	}
+	err := c.connectTo(t.Context(), a, &connection{})
+	if err == nil || !strings.Contains(err.Error(), "is a symlink that leads nowhere; nothing was written") {
+		t.Error(err)
 	}
 }
 

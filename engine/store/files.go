@@ -96,7 +96,12 @@ func readSmall(path string) ([]byte, error) {
 
 // WriteFile replaces the content and mode of a file atomically and durably: after a crash or power cut there is the old
 // file or the new one. The error does not contain the path.
-func WriteFile(path string, content []byte, mode os.FileMode) (err error) {
+func WriteFile(path string, content []byte, mode os.FileMode) error {
+	return WriteFileOf(-1, -1, path, content, mode)
+}
+
+// WriteFileOf is [WriteFile] of a file of that account and group; -1: those of the process.
+func WriteFileOf(uid, gid int, path string, content []byte, mode os.FileMode) (err error) {
 	draft := path + draftSuffix
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed attempt
 		return err
@@ -106,6 +111,9 @@ func WriteFile(path string, content []byte, mode os.FileMode) (err error) {
 		return err
 	}
 	_, err = f.Write(content)
+	if uid >= 0 {
+		err = errors.Join(err, f.Chown(uid, gid))
+	}
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(draft, path)
