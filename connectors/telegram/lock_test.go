@@ -128,6 +128,26 @@ func TestAFirstStepEndsWithWhatEndsTheRight(t *testing.T) {
 	}
 }
 
+// TestAButtonOfALockedPersonSaysThat, whatever it is about.
+func TestAButtonOfALockedPersonSaysThat(t *testing.T) {
+	s := newEnv(t)
+	fay := s.phones["fay"]
+	fay.Writes("/whoami")
+	m := s.told("fay", "Your numeric Telegram id is")
+	if _, err := s.Lock(t.Context(), operator, "fay", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{
+		listData("/trust coder 30m yes"), listData("/revoke G1"), listData("/pair sam 7"), listData(opens + "K7F3Q"), allPrefix + "deny.AAAA",
+		resumeData("", s.server.Now()),
+	} {
+		s.toast(fay.TapsData(m.ID, data), "fay is locked")
+	}
+	s.toast(s.phones["eve"].TapsData(s.phones["eve"].Writes("hello"), listData("/trust coder 30m yes")), toastUnknown)
+}
+
+func listData(command string) string { return listPrefix + command }
+
 // TestTheCardOfALockedPerson stays as it is through an outage and a stop.
 func TestTheCardOfALockedPerson(t *testing.T) {
 	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))

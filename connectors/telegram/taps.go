@@ -382,6 +382,9 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 	tap := u.Callback
 	on, from, in := chatOf(tap), tap.From.identity(), d.language(tap.From.identity())
 	who, err := d.in.Person(from)
+	if on.chat == tap.From.ID && permissions.CodeOf(err) == permissions.CodeLocked {
+		return d.unaccepted(ctx, tap, err)
+	}
 	if tap.From.IsBot || on.chat != tap.From.ID || err != nil {
 		d.toast(ctx, tap, in.Text(toastUnknown), true)
 		return nil //nolint:nilerr // an unknown account learns nothing
