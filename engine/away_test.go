@@ -108,7 +108,11 @@ func TestTheAbsenceOfALockedPersonDoesNotCount(t *testing.T) {
 // TestAnAbsenceEndsByItself: the person is asked again about what still waits, and about what is new.
 func TestAnAbsenceEndsByItself(t *testing.T) {
 	for name, ends := range map[string]func(*env){
-		"by time": func(st *env) { st.advance(5 * time.Minute) },
+		"by time, for good": func(st *env) {
+			st.advance(5 * time.Minute)
+			st.eventually("it is written down", func() bool { return len(st.details(permissions.PersonBack)) == 1 })
+			st.setWallClock(-3 * time.Minute)
+		},
 		"by word": func(st *env) {
 			if err := st.SetAway(st.t.Context(), fayAt("cli"), time.Time{}, ""); err != nil {
 				st.t.Fatal(err)

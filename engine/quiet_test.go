@@ -81,4 +81,9 @@ func TestTheDigestComesAtItsTime(t *testing.T) {
 	if n := f.notice(t); n.About != permissions.AboutQuiet || n.By != self.Name || len(n.Ran) != 0 {
 		t.Errorf("fay is told of %s of %s", n.About, n.By)
 	}
+	st.setWallClock(-20 * time.Minute)
+	st.ask(t.Context(), tagged("s1", "@read:/srv/4"))
+	if p := st.shown(f.Memory, 1); p.Silent {
+		t.Error("its card makes no sound after the clock was set back")
+	}
 }

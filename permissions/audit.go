@@ -44,7 +44,7 @@ const (
 	AgentMuted       Type = "AGENT_MUTED"   // too much of it was denied or ignored
 	AgentResumed     Type = "AGENT_RESUMED" // after either
 	PersonAway       Type = "PERSON_AWAY"   // until the time in the detail, or until they are back
-	PersonBack       Type = "PERSON_BACK"   // before that time
+	PersonBack       Type = "PERSON_BACK"   // at that time, or before it by a word
 	GroupRenamed     Type = "PLACE_MOVED"   // a group has another id
 	AuditPruned      Type = "AUDIT_PRUNED"  // signs off the deleted entries before it
 	RowsPruned       Type = "ROWS_PRUNED"   // old requests or tokens were deleted

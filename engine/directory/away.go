@@ -27,6 +27,7 @@ func (d *Directory) SetAway(ctx context.Context, id connectors.Identity, until t
 	case until.IsZero() && !p.Away.Holds(now):
 		return permissions.Wrong("you are not away")
 	case until.IsZero():
+		a = p.Away
 		record = p.Away.Record(permissions.PersonBack, id.Via, now)
 	case !slices.ContainsFunc(s.People, func(o connectors.Person) bool { return o.Name == p.Name }):
 		return permissions.Wrong("nobody in people has this account, so nobody can be asked instead")
@@ -50,6 +51,26 @@ func (d *Directory) SetAway(ctx context.Context, id connectors.Identity, until t
 	d.changes.Add(1)
 	d.realign(false)
 	return nil
+}
+
+// EndAbsences writes down which absences are over, so that none comes back with a clock that is set back.
+func (d *Directory) EndAbsences(ctx context.Context) error {
+	d.pairing.Lock()
+	defer d.pairing.Unlock()
+	d.mu.Lock()
+	all, now := d.absences, d.clock.Stamp()
+	d.mu.Unlock()
+	if all = slices.DeleteFunc(slices.Clone(all), func(a permissions.Absence) bool { return a.Holds(now) }); len(all) == 0 {
+		return nil
+	}
+	for _, a := range all {
+		record := a.Record(permissions.PersonBack, "", now)
+		record.Actor = ""
+		if err := d.store.PutAbsence(ctx, a, record); err != nil {
+			return err
+		}
+	}
+	return reread(ctx, d, d.store.Absences, &d.absences)
 }
 
 // AbsenceChanges counts the absences that were set or ended by a word.

@@ -38,7 +38,10 @@ func (d *Dispatch) QuietSince(person string, agent permissions.Caller) (since, u
 	kept, _ := d.quieted.Load(quietKey{person, agent.Root()})
 	n, _ := kept.(permissions.Notice)
 	until, err := time.Parse(time.RFC3339Nano, n.Told.Text)
-	if now := d.clock.Now(); err != nil || !now.Before(until) || now.Before(n.CreatedAt.Add(-permissions.MaxQuiet)) {
+	if now := d.clock.Now(); err == nil && !now.Before(until) { // it stays over, even if the clock is set back
+		d.quieted.Delete(quietKey{person, agent.Root()})
+		return time.Time{}, time.Time{}
+	} else if err != nil || now.Before(n.CreatedAt.Add(-permissions.MaxQuiet)) {
 		return time.Time{}, time.Time{}
 	}
 	return n.CreatedAt, until

@@ -228,6 +228,9 @@ const absenceEvery = time.Second
 func (d *Dispatch) followAbsences(ctx context.Context) error {
 	was, before := d.dir.Absences(), d.dir.AbsenceChanges()
 	for timing.Pause(ctx, absenceEvery) == nil {
+		if err := d.dir.EndAbsences(ctx); err != nil {
+			d.log.Error("note that an absence is over: retrying", "err", err)
+		}
 		is, changes := d.dir.Absences(), d.dir.AbsenceChanges()
 		if slices.Equal(is, was) && changes == before {
 			continue

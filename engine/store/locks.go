@@ -343,7 +343,7 @@ func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) {
 const (
 	readAbsences = `SELECT person, until_at, to_name, at, via, mac FROM away ORDER BY person`
 
-	deleteAbsences = `DELETE FROM away WHERE person = $1 OR until_at <= $2`
+	deleteAbsence = `DELETE FROM away WHERE person = $1 AND until_at = $2`
 )
 
 var writeAbsence = replaceRow("away", `person, until_at, to_name, at, via, mac`)
@@ -364,12 +364,13 @@ func (s *Store) Absences(ctx context.Context) ([]permissions.Absence, error) {
 	})
 }
 
-// PutAbsence replaces or ends the absence of a person, as the record says. Those that are over are deleted.
+// PutAbsence replaces or, if it is still there, ends the absence of a person, as the record says.
 func (s *Store) PutAbsence(ctx context.Context, a permissions.Absence, r permissions.Record) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		t.exec(ctx, deleteAbsences, a.Person, micros(r.At))
 		if r.Type == permissions.PersonAway {
 			t.exec(ctx, writeAbsence, absenceGate.args(s.seals, a)...)
+		} else if t.affected(ctx, deleteAbsence, a.Person, micros(a.Until)) == 0 {
+			return nil
 		}
 		s.append(ctx, t, r)
 		return nil

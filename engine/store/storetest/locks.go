@@ -48,7 +48,16 @@ func testAbsences(t *testing.T, b Backend) {
 	put(permissions.PersonAway, longer, noon, longer, kim)
 	put(permissions.PersonBack, longer, noon, kim)
 	put(permissions.PersonAway, fay, noon, fay, kim)
-	put(permissions.PersonBack, permissions.Absence{Person: "sam"}, noon.Add(3*time.Hour), kim) // fay's is over
+	put(permissions.PersonBack, fay, noon.Add(time.Hour), kim)
+	put(permissions.PersonBack, fay, noon.Add(time.Hour), kim) // it has ended
+	put(permissions.PersonBack, permissions.Absence{Person: "kim", Until: noon}, noon, kim)
+	var ended []string
+	for _, r := range since(t, s, 0) {
+		if r.Type == permissions.PersonBack {
+			ended = append(ended, r.Actor)
+		}
+	}
+	same(t, "ended", ended, []string{"fay", "fay"})
 }
 
 // testLocks: a person is locked until unlocked, whatever happens in between, and the agreements to that are kept.
