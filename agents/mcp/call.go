@@ -43,12 +43,12 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if err != nil {
 		return denied(err.Error())
 	}
-	if in.Tool == schema.ClaudeAsks {
-		return answers(ctx, s, r, in.Input)
-	}
 	q, err := in.question()
 	if err != nil {
 		return denied(err.Error())
+	}
+	if in.Tool == schema.ClaudeAsks { // policy judges it as it judges that of the hook
+		q.Hook = "claude-code"
 	}
 	if q.Plans() {
 		q.Widest = permissions.Once
@@ -60,6 +60,9 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	o := permissions.Result(settled)
 	if settled.State != permissions.Approved || o.Error || o.Exit != permissions.ExitYes {
 		return denied(o.Text)
+	}
+	if in.Tool == schema.ClaudeAsks && settled.Unasked() && settled.RuledBy(permissions.RuleAllows) == "" {
+		return answers(ctx, s, r, in.Input)
 	}
 	return said(map[string]any{"behavior": "allow", "updatedInput": settled.Input})
 }

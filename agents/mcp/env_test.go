@@ -126,6 +126,7 @@ func settings() engine.Settings {
 			Scopes: []permissions.Scope{permissions.Once, permissions.For(15 * time.Minute)},
 		},
 		Policy: permissions.Policy{Gated: []string{"write_file"}, Forbidden: []string{"delete_*"}},
+		Asking: map[string][]string{"claude-code": {"AskUserQuestion"}},
 		Limits: engine.Limits{PendingPerCaller: 1000, PromptsPerMinute: 100000, PendingTotal: 1000},
 	}
 }

@@ -223,6 +223,33 @@ func TestQuestionsThroughApproveTool(t *testing.T) {
 	}
 }
 
+// TestPolicyIsAskedBeforeQuestionsThroughApproveTool: where a list or a rule is about AskUserQuestion, it holds, as for the hook.
+func TestPolicyIsAskedBeforeQuestionsThroughApproveTool(t *testing.T) {
+	s := newEnv(t, nil)
+	c := s.client(modern)
+	asks := arguments{"tool_name": "AskUserQuestion", "input": json.RawMessage(
+		`{"questions":[{"question":"Which colour?","options":[{"label":"Red"},{"label":"Blue"}]}]}`)}
+	policy := func(p permissions.Policy) {
+		next := settings()
+		next.Policy = p
+		s.Configure(next)
+	}
+	policy(permissions.Policy{Forbidden: []string{"AskUserQuestion"}})
+	if got := textOf(t, s.get(call(t.Context(), c, "approve_tool", asks))); !strings.Contains(got, `"deny"`) || !strings.Contains(got, "forbidden") {
+		t.Errorf("got %s", got)
+	}
+	policy(permissions.Policy{Gated: []string{"AskUserQuestion"}})
+	waits := call(t.Context(), c, "approve_tool", asks)
+	r := s.pending(1)[0]
+	if r.Kind != permissions.KindTool || r.Tool != "AskUserQuestion" {
+		t.Errorf("asked %+v", r)
+	}
+	s.decide(r.ID, permissions.Deny, "")
+	if got := textOf(t, s.get(waits)); !strings.HasPrefix(got, `{"behavior":"deny"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestMalformedInputAsksNobody(t *testing.T) {
 	s := newEnv(t, nil)
 	c := s.client(legacy)
