@@ -75,6 +75,14 @@ func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
 		}
 		fmt.Fprintf(c.Out, what, stamp(since, o.Location))
 	}
+	var took []permissions.Revoked
+	for _, w := range l.Revoked {
+		revoked, err := w.Revoked()
+		if err != nil {
+			return err
+		}
+		took = append(took, revoked)
+	}
 	for i, w := range slices.Concat(l.Voided, l.Used) {
 		r, err := w.Permissions()
 		if err != nil {
@@ -86,15 +94,13 @@ func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
 			what = "taken back"
 		case r.Kind == permissions.KindPermission && r.Scope == permissions.Once && r.Caller.Ours():
 			what = "used since, and held until its run ends"
+		case slices.ContainsFunc(took, func(g permissions.Revoked) bool { return g.Grant.Request == r.ID }):
+			what = "used since for what was asked, and the grant that it left is taken back below"
 		}
 		fmt.Fprintf(c.Out, "%s: %s wants %s\n", what, spelled(r.Who()), oneRow(card.Wants(r)))
 	}
-	for _, w := range l.Revoked {
-		took, err := w.Revoked()
-		if err != nil {
-			return err
-		}
-		if err := c.tookBack(took, o); err != nil {
+	for _, revoked := range took {
+		if err := c.tookBack(revoked, o); err != nil {
 			return err
 		}
 	}
