@@ -7,6 +7,8 @@ FUZZTIME  ?= 30s
 CRASH_POINTS ?= 5000
 FLOOD_UPDATES ?= 10000
 LINEAR_OPS ?= 10000000
+DAEMON_FAULTS ?= 1000
+DAEMON_OPS ?= 100000
 STALLED   ?= 5000
 REAL_WAIT ?= 10m
 RACE      ?= ./...
@@ -157,12 +159,13 @@ fresh: ## do what the README says on the Debians of FRESH, bookworm and trixie, 
 	@tools/fresh.sh $(FRESH)
 
 .PHONY: soak
-soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts, count what was lost; migrate MIGRATED_ENTRIES, 1000000, of the first schema; check LINEAR_OPS, 10000000, calls that race; SIM_SEEDS, 1000000, simulated days
+soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts, count what was lost; migrate MIGRATED_ENTRIES, 1000000, of the first schema; check LINEAR_OPS, 10000000, calls that race, and DAEMON_OPS, 100000, at three daemons through DAEMON_FAULTS, 1000; SIM_SEEDS, 1000000, simulated days
 	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run 'CrashLoop$$' -count=1 -v -timeout 24h
 	CRASH_POINTS=$(CRASH_POINTS) go test ./engine/store -run 'ManyDeaths$$' -count=1 -v -timeout 24h
 	MIGRATED_ENTRIES=$(MIGRATED_ENTRIES) go test ./engine/store -run 'ALargeStoreIsMigrated$$' -count=1 -v -timeout 24h
 	FLOOD_UPDATES=$(FLOOD_UPDATES) go test ./connectors/telegram -run 'TestAFloodOverABadNetwork$$' -count=1 -v -timeout 24h
 	LINEAR_OPS=$(LINEAR_OPS) go test ./internal/linearizability -run 'TestDecidingIsLinearizable$$' -count=1 -v -timeout 24h
+	CRASH_POINTS=$(DAEMON_FAULTS) LINEAR_OPS=$(DAEMON_OPS) go test ./internal/linearizability -run 'TestThreeDaemonsAreLinearizable$$' -count=1 -v -timeout 24h
 	SIM_SEEDS=$(SIM_SEEDS) go test ./engine/simulation -run 'TestSimulation$$' -count=1 -v -timeout 48h
 
 .PHONY: replay

@@ -20,7 +20,7 @@ import (
 
 const (
 	joinDaemons = `INSERT INTO daemons (id, place, until, wrote) VALUES ($1, $2, clock_timestamp() + $3 * INTERVAL '1 ms', 0) ` +
-		`RETURNING clock_timestamp()`
+		`RETURNING clock_timestamp(), EXISTS (SELECT FROM daemons)` // before this one
 
 	renewDaemon = `WITH old AS (DELETE FROM changes WHERE version < (SELECT version FROM writer) - ` + keptChanges + `) ` +
 		`UPDATE daemons SET until = clock_timestamp() + $2 * INTERVAL '1 ms' WHERE id = $1 RETURNING clock_timestamp()`
@@ -36,11 +36,12 @@ const (
 
 // join makes this opening one of the daemons that use the database.
 func (s *Store) join(ctx context.Context) error {
-	at, now := s.server, time.Time{}
-	if err := s.writer.QueryRowContext(ctx, joinDaemons, at.id, at.place, heldFor.Milliseconds()).Scan(&now); err != nil {
+	at, now, others := s.server, time.Time{}, false
+	if err := s.writer.QueryRowContext(ctx, joinDaemons, at.id, at.place, heldFor.Milliseconds()).Scan(&now, &others); err != nil {
 		return err
 	}
 	at.noteTime(now)
+	at.others.Store(others)
 	at.workers.Go(func() { s.keepRunning(at.closing) })
 	return nil
 }

@@ -242,6 +242,9 @@ func (at *postgres) ended(committed bool) {
 // dropped is the version until which what others changed is not in memory as it was before. It belongs to the owner of the write turn.
 func (at *postgres) dropped() int64 { return max(at.last, at.forgot.Load()) }
 
+// hasOthers reports whether other daemons use the database; with a file there are none.
+func (at *postgres) hasOthers() bool { return at != nil && at.others.Load() }
+
 // isOutdated reports whether another daemon has written after the last commit of this one, as far as this process has seen.
 func (at *postgres) isOutdated() bool { return at.newest.Load() > at.last }
 

@@ -403,6 +403,36 @@ func TestALeaseHasOneHolder(t *testing.T) {
 	}
 }
 
+// TestWhatWasToldAtOneDaemonIsReadAtTheOther: whoever was told at one and asks the other at once is told the same, before that one has
+// heard of it. The one that was there first knows of the other by then.
+func TestWhatWasToldAtOneDaemonIsReadAtTheOther(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first := openOn(t.Context(), t, path, url)
+	following(t, first)
+	second := openOn(t.Context(), t, path, url)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(time.Minute); !first.server.hasOthers(); <-tick.C {
+		if time.Now().After(until) {
+			t.Fatal("it does not know of the other one")
+		}
+	}
+	for range 20 {
+		r := insert(t, second)
+		for _, s := range []*Store{first, second} {
+			if is, err := s.Read(t.Context(), r.ID); err != nil || is.State != permissions.Pending {
+				t.Fatalf("before: %s, %v", is.State, err)
+			}
+		}
+		if _, err := first.Apply(t.Context(), r.ID, fayAllows()); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := second.Read(t.Context(), r.ID); err != nil || is.State != permissions.Approved {
+			t.Fatalf("it was told at the first daemon, and at the second one it is %s, %v", is.State, err)
+		}
+	}
+}
+
 // TestADaemonThatWasReplacedWritesNothing, even if it wakes late and the other one has stopped since.
 func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")

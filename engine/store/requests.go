@@ -277,7 +277,8 @@ func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Reques
 	if err := s.checkPathsLately(ctx); err != nil {
 		return permissions.Request{}, err
 	}
-	if row, cached := s.rows.get(id); cached {
+	// Another daemon may have changed it a moment ago, and have told somebody so who now asks this one.
+	if row, cached := s.rows.get(id); cached && !s.server.hasOthers() {
 		return row.Request, nil
 	}
 	begun := s.rows.reading(id)

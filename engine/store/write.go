@@ -232,7 +232,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 				return err
 			}
 		}
-		if s.server != nil && s.server.others.Load() {
+		if s.server.hasOthers() {
 			what := t.changes()
 			t.err = nil // that of a write which was refused alone
 			t.exec(ctx, addChanges, s.server.began, list[string]{&what})

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,6 +20,8 @@ import (
 type caller struct {
 	http  *http.Client
 	clock clock
+	lossy bool   // its daemon may die, or be without its store: then nobody knows what a call did
+	key   string // file of the key of an admin.sock
 }
 
 func newCaller(t *testing.T, socket string, c clock) *caller {
@@ -29,7 +33,7 @@ func newCaller(t *testing.T, socket string, c clock) *caller {
 		MaxIdleConnsPerHost: 256, DisableCompression: true,
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &caller{&http.Client{Transport: transport}, c}
+	return &caller{http: &http.Client{Transport: transport}, clock: c}
 }
 
 // forever is the end of a call whose end nobody saw.
@@ -38,6 +42,7 @@ const forever = math.MaxInt64
 // call is one call with its result.
 type call struct {
 	from, to int64
+	unsent   bool // nobody was there
 	reply    reply
 	shown    shown // path of a request
 }
@@ -45,6 +50,7 @@ type call struct {
 // shown is a request as the servers return it, as far as the model goes.
 type shown struct {
 	ID        string    `json:"id"`
+	Code      string    `json:"code"`
 	State     string    `json:"state"`
 	DecidedBy string    `json:"decided_by"`
 	UsedAt    time.Time `json:"used_at"`
@@ -93,17 +99,25 @@ func (c *caller) do(ctx context.Context, method, path string, header map[string]
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
+	if key, err := os.ReadFile(c.key); err == nil {
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+	}
 	made := call{from: c.clock.read(), to: forever, reply: reply{word: lost}}
 	response, err := c.http.Do(request)
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !c.lossy {
 			made.reply.word = word(err.Error()) // nobody has given up
 		}
+		dial := new(net.OpError)
+		made.unsent = errors.As(err, &dial) && dial.Op == "dial"
 		return made
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
+		return made
+	}
+	if c.lossy && response.StatusCode >= http.StatusInternalServerError {
 		return made
 	}
 	made.to = c.clock.read()
@@ -118,7 +132,7 @@ var words = map[string]word{
 }
 
 // ended maps a settled request's sentence to its end.
-var ended = regexp.MustCompile(`^Too late: (?:already )?([a-z]+)(?: by ([a-z]+))?(, and taken back)? at `)
+var ended = regexp.MustCompile(`^Too late: (?:already )?([a-z]+)(?: by ([a-z0-9]+))?(, and taken back)? at `)
 
 // understand parses a reply. What no daemon should say becomes a word that the model lacks.
 func understand(status int, text []byte) (reply, shown) {

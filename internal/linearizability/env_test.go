@@ -18,14 +18,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// haste is how much faster the daemon's clocks run than real time: a deadline comes while people answer.
+// haste is how much faster the engine's clocks run than real time: a deadline comes while people answer.
 const haste = 100
 
 // clock is both the wall clock and the monotonic clock.
-type clock struct{ start time.Time }
+type clock struct {
+	start time.Time
+	haste time.Duration
+}
 
 // read is the accelerated time in nanoseconds since the start.
-func (c clock) read() int64 { return int64(haste * time.Since(c.start)) }
+func (c clock) read() int64 { return int64(c.haste * time.Since(c.start)) }
 
 func (c clock) now() time.Time         { return c.start.Round(0).Add(c.elapsed()) }
 func (c clock) elapsed() time.Duration { return time.Duration(c.read()) }
@@ -84,7 +87,7 @@ func (s adminSocket) Resume(ctx context.Context, id connectors.Identity) error {
 // newEnv runs everything until the test ends. through, unless nil, wraps the engine's store.
 func newEnv(t *testing.T, through func(engine.Store) engine.Store) *env {
 	t.Helper()
-	s := &env{clock: clock{time.Now()}, people: map[string]*caller{}}
+	s := &env{clock: clock{time.Now(), haste}, people: map[string]*caller{}}
 	rows, err := store.Open(t.Context(), store.Options{
 		Path: filepath.Join(folder(t), "store.db"), Now: s.clock.now, Log: wiretest.Quiet, Busy: 10 * time.Second,
 	})

@@ -117,7 +117,7 @@ func (h *history) partition(id string) (ops []porcupine.Operation) {
 	next := 1000 // clients of spontaneous events, and of calls without an end
 	own := func() int { next++; return next }
 	add(own(), deed{act: opens, from: h.first, to: opened}, reply{word: none})
-	add(own(), deed{act: expires, from: deadline, to: forever}, reply{word: none})
+	add(own(), deed{act: expires, from: deadline - h.question.slack, to: forever}, reply{word: none})
 	known := h.gather(id)
 	for _, e := range h.events {
 		if e.id != id && e.id != "" {

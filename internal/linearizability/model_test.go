@@ -77,6 +77,7 @@ type question struct {
 	keyed  bool
 	quorum int
 	asked  []string
+	slack  int64 // how far the deadline is from what its time says at most
 }
 
 // reply is what somebody was told.
@@ -93,6 +94,7 @@ type word string
 
 const (
 	told     word = "the row"
+	noted    word = "noted" // and no more than that
 	late     word = "the time is over"
 	settled  word = "already settled"
 	notYours word = "not yours"
@@ -108,6 +110,20 @@ const (
 type result struct {
 	after request
 	reply reply
+}
+
+// fits reports whether a reply, which may say less, is that of the result.
+func (c result) fits(d deed, said reply) bool {
+	is := c.reply
+	switch {
+	case said.word == noted:
+		sign := map[act]string{allow: "+", deny: "-"}[d.act]
+		return (is.word == told || is.word == settled) && strings.Contains(" "+c.after.votes+" ", " "+d.who+sign+" ")
+	case said.brief && !is.brief:
+		same := said.row.state == is.row.state && said.row.void == is.row.void && (said.row.by == "" || said.row.by == is.row.by)
+		return said.word == is.word && (same || said.row == row{})
+	}
+	return is == said
 }
 
 // results are all possible results of d for the request r.
@@ -155,10 +171,10 @@ func (r request) voted(d deed) []result {
 		return []result{{r, reply{word: settled, row: r.row}}}
 	}
 	var can []result
-	if d.to >= d.deadline {
+	if d.to >= d.deadline-d.question.slack {
 		can = append(can, result{r, reply{word: late, row: r.row}})
 	}
-	if d.from >= d.deadline {
+	if d.from >= d.deadline+d.question.slack {
 		return can
 	}
 	if d.act == allow && strings.Contains(r.votes, d.who+"+") {
@@ -218,10 +234,10 @@ func (r request) cancelled(d deed) (can []result) {
 		}
 		return []result{{r, reply{settled, brief, true}}}
 	}
-	if d.to >= d.deadline {
+	if d.to >= d.deadline-d.question.slack {
 		can = r.refuses(late)
 	}
-	if d.from < d.deadline {
+	if d.from < d.deadline+d.question.slack {
 		next := r
 		next.state, next.by = cancelled, d.who
 		can = append(can, next.tells()...)
@@ -252,7 +268,7 @@ func (r request) happens(d deed) []result {
 		r.stopped = ""
 	case d.act == ends && r.stopped == "": // the stop comes first
 		return nil
-	case d.act == ends && r.state == pending && d.from >= d.deadline: // it expires instead
+	case d.act == ends && r.state == pending && d.from >= d.deadline+d.question.slack: // it expires instead
 		return nil
 	case d.act == ends && r.state == pending:
 		r.state, r.by = cancelled, d.who
@@ -270,7 +286,7 @@ func model() porcupine.Model {
 				next = append(next, was) // it may have had no effect
 			}
 			for _, can := range was.results(d) {
-				if said.word != lost && can.reply != said {
+				if said.word != lost && !can.fits(d, said) {
 					continue
 				}
 				if after, ok := was.leads(can.after, d, said); ok {

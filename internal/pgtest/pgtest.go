@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -229,13 +230,18 @@ func (c *Cluster) end() error {
 	return err
 }
 
+// Socket is the URL of a database of the cluster by its unix socket, which is there even where the settings leave out loopback.
+func (c *Cluster) Socket(database string) string {
+	return fmt.Sprintf("postgres://daycared@/%s?host=%s&port=%d", database, url.QueryEscape(c.dir), c.port)
+}
+
 // URL is that of a database of the cluster.
 func (c *Cluster) URL(database string) string {
 	return fmt.Sprintf("postgres://daycared@127.0.0.1:%d/%s?sslmode=disable", c.port, database)
 }
 
 func (c *Cluster) exec(ctx context.Context, text string, args ...any) error {
-	conn, err := pgx.Connect(ctx, c.URL("postgres"))
+	conn, err := pgx.Connect(ctx, c.Socket("postgres"))
 	if err != nil {
 		return err
 	}

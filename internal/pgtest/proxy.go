@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"net"
 	"net/url"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -21,11 +22,12 @@ const (
 	TheAnswer
 )
 
-// Proxy is a way to a PostgreSQL that can break. Lose is safe for concurrent use.
+// Proxy is a way to a PostgreSQL that can break. Lose is safe for concurrent use, and so are Cut and Heal, which take turns.
 type Proxy struct {
 	// URL is that of the database behind the proxy.
 	URL string
 
+	way   sync.RWMutex // locked while nothing passes
 	lose  atomic.Int32
 	trips atomic.Int64
 }
@@ -35,6 +37,21 @@ func (p *Proxy) Trips() int64 { return p.trips.Load() }
 
 // HasLost reports whether what Lose said was lost.
 func (p *Proxy) HasLost() bool { return Loss(p.lose.Load()) == Nothing }
+
+// Cut has nothing pass any more, in either direction, until Heal: connections stay, new ones are made, and all are silent. What was sent
+// meanwhile arrives then, as it does by TCP once a network is whole again.
+func (p *Proxy) Cut() { p.way.Lock() }
+
+// Heal ends a Cut.
+func (p *Proxy) Heal() { p.way.Unlock() }
+
+// write passes bytes on once something passes.
+func (p *Proxy) write(to net.Conn, part []byte) error {
+	p.way.RLock()
+	defer p.way.RUnlock()
+	_, err := to.Write(part)
+	return err
+}
 
 // What the protocol has for a COMMIT that pgx prepared, which it names by the hash of its text, and for the end of what is sent at once.
 var (
@@ -60,7 +77,11 @@ func NewProxy(t testing.TB, database string) *Proxy {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	p, behind := &Proxy{}, to.Host
+	p, network, behind := &Proxy{}, "tcp4", to.Host
+	if folder := to.Query().Get("host"); folder != "" { // see [Cluster.Socket]
+		network, behind = "unix", filepath.Join(folder, ".s.PGSQL."+to.Query().Get("port"))
+		to.RawQuery = "sslmode=disable"
+	}
 	to.Host = l.Addr().String()
 	p.URL = to.String()
 	go func() {
@@ -69,15 +90,15 @@ func NewProxy(t testing.TB, database string) *Proxy {
 			if err != nil {
 				return
 			}
-			go p.serve(client, behind)
+			go p.serve(client, network, behind)
 		}
 	}()
 	return p
 }
 
-func (p *Proxy) serve(client net.Conn, behind string) {
+func (p *Proxy) serve(client net.Conn, network, behind string) {
 	defer func() { _ = client.Close() }() // the other side sees it
-	server, err := net.Dial("tcp4", behind)
+	server, err := net.Dial(network, behind)
 	if err != nil {
 		return
 	}
@@ -93,7 +114,7 @@ func (p *Proxy) serve(client net.Conn, behind string) {
 				_ = client.Close()
 				return
 			}
-			if _, err := client.Write(part[:n]); err != nil {
+			if p.write(client, part[:n]) != nil {
 				return
 			}
 		}
@@ -114,7 +135,7 @@ func (p *Proxy) serve(client net.Conn, behind string) {
 			case Nothing:
 			}
 		}
-		if _, err := io.Copy(server, bytes.NewReader(part[:n])); err != nil {
+		if p.write(server, part[:n]) != nil {
 			break
 		}
 	}

@@ -1,0 +1,356 @@
+package linearizability_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/pgtest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// places is how many lives go on at a time, each with phones of its own: Telegram accepts one message a second for each.
+const places = 8
+
+// three is three daemons, each a process, on one PostgreSQL.
+type three struct {
+	t       *testing.T
+	ctx     context.Context //nolint:containedctx // of all that is done with them; it ends with the first violation
+	stop    context.CancelCauseFunc
+	clock   clock
+	cluster *pgtest.Cluster
+	binary  string
+	all     []*process
+	bot     *telegramtest.Server
+	phones  map[string]*telegramtest.Person
+	tally   *tally
+
+	mu    sync.Mutex
+	cards int // that people saw
+}
+
+// process is one daemon.
+type process struct {
+	*three
+
+	dir    string
+	env    []string
+	way    *pgtest.Proxy // to PostgreSQL
+	agents *caller
+	fay    *caller
+	people *admin.Client
+
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// newThree starts them; env is what the first has in its environment besides.
+func newThree(t *testing.T, env ...string) *three {
+	t.Helper()
+	s := &three{t: t, clock: clock{time.Now(), 1}, phones: map[string]*telegramtest.Person{}, tally: &tally{}}
+	s.binary = filepath.Join(t.TempDir(), "daycared")
+	// The tests of the command are the daemon when they have its name, and can be told to fail.
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", s.binary, "../../cmd/daycared").CombinedOutput(); err != nil {
+		t.Fatalf("build the daemon: %v\n%s", err, out)
+	}
+	cluster, err := pgtest.Start("fsync=off", "listen_addresses=") // what PostgreSQL was told to keep survives its own death
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cluster = cluster
+	t.Cleanup(func() { _ = cluster.Close() }) // it is deleted
+	s.ctx, s.stop = context.WithCancelCause(t.Context())
+	t.Cleanup(func() { s.stop(nil) })
+	s.bot = telegramtest.New(t)
+	keys := t.TempDir()
+	for i := range 3 {
+		p := s.newProcess(keys)
+		if i == 0 {
+			p.env = append(p.env, env...)
+		}
+		p.rise()
+		p.await("it to be ready", p.ready)
+		s.holds(t)
+	}
+	return s
+}
+
+// holds ends the test if something was violated.
+func (s *three) holds(t *testing.T) {
+	t.Helper()
+	if s.ctx.Err() != nil {
+		t.Fatal(context.Cause(s.ctx))
+	}
+}
+
+func (s *three) newProcess(keys string) *process {
+	dir, err := os.MkdirTemp("", "dc") // sockets need short paths
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = os.RemoveAll(dir) }) // it is left to the system
+	p := &process{three: s, dir: dir, way: pgtest.NewProxy(s.t, s.cluster.Socket("postgres"))}
+	p.env = []string{
+		"DAYCARED_DATABASE=" + p.way.URL, "DAYCARED_AUDIT_KEY_FILE=" + filepath.Join(keys, "audit.key"),
+		"DAYCARED_LIMITS_MUTED_AFTER=1000000", "DAYCARED_APPROVALS_READ_FIRST=false",
+	}
+	for name, text := range map[string]string{"token": s.bot.Token(), "c.yaml": s.config(dir)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	key := filepath.Join(dir, "data", "admin.key")
+	p.agents, p.fay = newCaller(s.t, filepath.Join(dir, "agent"), s.clock), newCaller(s.t, filepath.Join(dir, "admin"), s.clock)
+	p.agents.lossy, p.fay.lossy, p.fay.key = true, true, key
+	p.people = admin.NewClient(filepath.Join(dir, "admin"), key)
+	s.t.Cleanup(p.people.Close)
+	s.t.Cleanup(p.kill)
+	s.all = append(s.all, p)
+	return p
+}
+
+// config has a route for each number of people who have to allow, at each place.
+func (s *three) config(dir string) string {
+	me, err := user.Current()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	people, routes := []string{fmt.Sprintf("{name: fay, user: %q}", me.Username)}, []string{}
+	for place := range places {
+		for i, name := range phonesAt(place) {
+			id := int64(1000 + 2*place + i)
+			people = append(people, fmt.Sprintf("{name: %s, telegram: %d}", name, id))
+			if s.phones[name] == nil {
+				s.phones[name] = s.bot.Person(telegramtest.User{ID: id, FirstName: name})
+				s.phones[name].Start("")
+			}
+		}
+		for quorum := 1; quorum <= 3; quorum++ {
+			routes = append(routes, fmt.Sprintf(`{tags: ["@read:/%d-%d"], ask: [%s], quorum: %d}`, quorum, place,
+				strings.Join(askedAt(place, quorum), ", "), quorum))
+		}
+	}
+	return "people: [" + strings.Join(people, ",\n  ") + "]\nroutes: [" + strings.Join(routes, ",\n  ") + "]\n" + strings.ReplaceAll(
+		"connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: DIR/token, api_url: "+s.bot.URL()+"}}\n"+
+			"api: {agent_socket: DIR/agent, admin_socket: DIR/admin, allow_same_user: true, admin_reachable: true}\n"+
+			"approvals: {max_timeout: 1h, redeem_window: 1h, remind: []}\n"+
+			"limits: {pending_per_caller: 1000, prompts_per_minute: 1000000}\n"+
+			"high_risk: {tools: []}\ndata_dir: DIR/data\n", "DIR", dir)
+}
+
+func phonesAt(place int) []string {
+	return []string{fmt.Sprintf("sam%d", place), fmt.Sprintf("kim%d", place)}
+}
+
+// askedAt are those whom a question is put to: one more than have to allow it, if there are that many.
+func askedAt(place, quorum int) []string {
+	return append([]string{"fay"}, phonesAt(place)...)[:min(quorum+1, 3)]
+}
+
+// rise starts the daemon.
+func (p *process) rise() {
+	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.violated("open the log: %v", err)
+		return
+	}
+	defer log.Close()
+	cmd := exec.Command(p.binary, "serve", "--config", filepath.Join(p.dir, "c.yaml"))
+	cmd.Env, cmd.Stderr = append(os.Environ(), p.env...), log
+	if err := cmd.Start(); err != nil {
+		p.violated("start the daemon: %v", err)
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is seen elsewhere
+		close(done)
+	}()
+	p.cmd, p.done = cmd, done
+}
+
+func (p *process) kill() {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill() // it may be dead
+		<-p.done
+	}
+}
+
+// ready returns nil once the daemon is ready, or once it is dead and a new one is.
+func (p *process) ready() error {
+	select {
+	case <-p.done:
+		p.rise()
+	default:
+	}
+	ctx, done := context.WithTimeout(p.ctx, 2*time.Second)
+	defer done()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	if key, err := os.ReadFile(p.fay.key); err == nil {
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+	}
+	response, err := p.fay.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
+}
+
+// patient bounds every wait.
+const patient = 2 * time.Minute
+
+// look is how often it is looked whether something that is waited for is so.
+const look = 5 * time.Millisecond
+
+// await waits until f returns nil.
+func (s *three) await(what string, f func() error) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for until := time.Now().Add(patient); s.ctx.Err() == nil; {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(until) {
+			s.violated("waited for %s: %v", what, err)
+		}
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+func (p *process) await(what string, f func() error) { p.three.await(p.dir+": "+what, f) }
+
+// violated ends everything.
+func (s *three) violated(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for _, p := range s.all {
+		log, _ := os.ReadFile(filepath.Join(p.dir, "log"))
+		text += fmt.Sprintf("\n%s:\n%s", p.dir, log[max(0, len(log)-2000):])
+	}
+	s.stop(errors.New(text))
+}
+
+// running are the daemons that count as such, by the clock of the database.
+func (s *three) running() ([]store.Daemon, error) {
+	found, err := store.InspectServer(s.ctx, store.Options{Server: s.cluster.Socket("postgres")})
+	return found.Daemons, err
+}
+
+// at is the daemon's row, if it has one.
+func (p *process) at(all []store.Daemon) (row store.Daemon, is bool) {
+	for _, d := range all {
+		if strings.HasSuffix(d.Place, fmt.Sprintf("pid %d", p.cmd.Process.Pid)) {
+			return d, true
+		}
+	}
+	return row, false
+}
+
+// audited checks that each request has one end, and that the audit is one chain.
+func (s *three) audited(ctx context.Context) {
+	people, ends := s.all[0].people, map[permissions.ID]int{}
+	for seq := int64(0); s.ctx.Err() == nil; {
+		list, err := people.Audit(ctx, seq, 0)
+		if err != nil {
+			s.violated("read the audit: %v", err)
+		}
+		if len(list) == 0 {
+			break
+		}
+		for _, e := range list {
+			seq = e.Seq
+			if e.Type == permissions.StoreRestored {
+				s.violated("a fault counts as a restore: %v", e.Detail)
+			}
+			if e.Type != permissions.RequestSettled {
+				continue
+			}
+			if ends[e.Request]++; ends[e.Request] > 1 {
+				s.violated("request %s was settled twice", e.Request)
+			}
+		}
+	}
+	if _, err := people.Verify(ctx); err != nil {
+		s.violated("the audit: %v", err)
+	}
+}
+
+// buttonOf is the data of a card's button; empty: it has none.
+func buttonOf(m telegramtest.Message, text string) string {
+	for _, row := range m.Keyboard {
+		for _, b := range row {
+			if strings.Contains(b.Text, text) {
+				return b.Data
+			}
+		}
+	}
+	return ""
+}
+
+// settleAll denies what is pending: what a call asked whose client was gone by then.
+func (s *three) settleAll(ctx context.Context) {
+	people := s.all[0].people
+	s.await("nothing to be pending", func() error {
+		list, err := people.List(ctx, "", 0)
+		for _, v := range list {
+			_, failed := people.OnPermission(ctx, connectors.Decision{Request: v.Request.ID, Answer: permissions.Deny})
+			err = cmp.Or(err, failed, errors.New("something was"))
+		}
+		return err
+	})
+}
+
+// settledCards checks that the cards of all questions, which are settled, have no buttons any more. One that a daemon died or was halted
+// over before it was noted keeps them until it is pressed: nothing of that counts. It returns how many those are.
+func (s *three) settledCards() (orphans int) {
+	ctx, done := context.WithTimeout(s.ctx, patient)
+	defer done()
+	quiet, over := context.WithTimeout(ctx, 20*time.Second)
+	defer over()
+	s.settleAll(ctx)
+	for who, phone := range s.phones {
+		for _, m := range phone.Messages() {
+			if buttonOf(m, "Deny") == "" {
+				continue
+			}
+			bare := func(o telegramtest.Message) bool { return o.ID == m.ID && len(o.Keyboard) == 0 }
+			if _, err := phone.Sees(quiet, bare); err == nil {
+				continue
+			}
+			orphans++
+			s.settleAll(ctx)
+			toast, err := phone.TapsData(m.ID, buttonOf(m, "Allow once")).Toast(ctx)
+			if err != nil || !strings.Contains(toast.Text, "Too late") && !strings.Contains(toast.Text, "shown again") {
+				s.violated("%s: a card that was not noted, %q, says %q, %v", who, m.Text, toast.Text, err)
+			}
+			if _, err := phone.Sees(ctx, bare); err != nil {
+				s.violated("%s: a card that was not noted keeps its buttons: %q", who, m.Text)
+			}
+		}
+	}
+	return orphans
+}

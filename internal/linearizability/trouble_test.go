@@ -1,0 +1,231 @@
+package linearizability_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// usualTrouble is the default number of faults.
+const usualTrouble = 30
+
+// soon is how long three daemons may take until they are ready after PostgreSQL is.
+const soon = 5 * time.Second
+
+// trouble is one kind of fault.
+type trouble struct {
+	name string
+	make func(*three, dice) error
+}
+
+// troubles is one round of them.
+var troubles = func() (round []trouble) {
+	kill, stop := trouble{"kill", (*three).kills}, trouble{"restart of PostgreSQL", (*three).stopsPostgres}
+	halt, cut := trouble{"halt", (*three).halts}, trouble{"cut", (*three).cuts}
+	long := trouble{"halt and cut past the lease", (*three).replaces}
+	return []trouble{kill, stop, kill, halt, kill, cut, kill, long, kill, stop, kill, halt, kill, cut, kill}
+}()
+
+// TestThreeDaemonsAreLinearizable: three daemons on one PostgreSQL are asked, answered at their sockets and on phones, and read, each time
+// at another one, while one is killed, halted or cut off from the database, for a moment or past its lease, or PostgreSQL is stopped at
+// once. What everybody was told fits one order, no card is lost or left with buttons, and the audit has each end once.
+func TestThreeDaemonsAreLinearizable(t *testing.T) {
+	t.Run("D10/linearizable across three daemons", func(t *testing.T) {
+		faults, calls, seed := int64(usualTrouble), int64(0), uint64(time.Now().UnixNano())
+		for name, to := range map[string]*int64{"CRASH_POINTS": &faults, "LINEAR_OPS": &calls} {
+			if n, err := strconv.ParseInt(os.Getenv(name), 10, 64); err == nil {
+				*to = n
+			}
+		}
+		if n, err := strconv.ParseUint(os.Getenv("LINEAR_SEED"), 10, 64); err == nil {
+			seed = n
+		}
+		t.Logf("LINEAR_SEED=%d", seed)
+		s := newThree(t)
+		began := time.Now()
+		came := s.suffer(faults, calls, seed)
+		s.holds(t)
+		orphans := s.settledCards()
+		s.audited(s.ctx)
+		s.holds(t)
+		if most := 1 + s.tally.requests.Load()/100; s.tally.undecided.Load() > most {
+			t.Errorf("of %d requests no order was found in time, which may be at most %d", s.tally.undecided.Load(), most)
+		}
+		t.Logf("%d faults (%v), %d calls in %s; %d cards, of which %d were not noted\n%s", faults, came, s.tally.calls.Load(),
+			time.Since(began).Round(time.Millisecond), s.cards, orphans, s.tally)
+	})
+}
+
+// suffer has lives go on until there were so many faults and calls.
+func (s *three) suffer(faults, calls int64, seed uint64) (came map[string]int) {
+	came = map[string]int{}
+	enough := make(chan struct{})
+	var lives sync.WaitGroup
+	for place := range places {
+		lives.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-enough:
+					return
+				case <-s.ctx.Done():
+					return
+				default:
+				}
+				name := fmt.Sprintf("q%d-%dx", place, n)
+				if err := s.live(s.ctx, name, place, seed+uint64(place)<<32+uint64(n)); err != nil && s.ctx.Err() == nil {
+					s.violated("LINEAR_SEED=%d: %v", seed, err)
+				}
+			}
+		})
+	}
+	d := dice{rand.New(rand.NewPCG(seed, 1<<40))}
+	for n := int64(0); s.ctx.Err() == nil && (n < faults || s.tally.calls.Load() < calls); n++ {
+		if faults == 0 {
+			s.goesOn(calls)
+			continue
+		}
+		s.goesOn(int64(d.IntN(60)))
+		kind := troubles[n%int64(len(troubles))]
+		came[kind.name]++
+		began := time.Now()
+		if err := kind.make(s, d); err != nil {
+			s.violated("LINEAR_SEED=%d: %s: %v", seed, kind.name, err)
+		}
+		s.allReady()
+		s.t.Logf("%8s  %s in %s", time.Since(s.clock.start).Round(time.Millisecond), kind.name, time.Since(began).Round(time.Millisecond))
+	}
+	close(enough)
+	lives.Wait()
+	return came
+}
+
+// goesOn waits for so many calls.
+func (s *three) goesOn(calls int64) {
+	until := s.tally.calls.Load() + calls
+	s.await("calls", func() error {
+		if s.tally.calls.Load() < until {
+			return errors.New("there are too few")
+		}
+		return nil
+	})
+}
+
+// pick is one of the daemons, often the one that has the chats.
+func (s *three) pick(d dice) *process {
+	if all, err := s.running(); err == nil && d.chance(2) {
+		for _, p := range s.all {
+			if row, is := p.at(all); is && strings.Contains(row.Leases, "chats") {
+				return p
+			}
+		}
+	}
+	return s.all[d.IntN(len(s.all))]
+}
+
+func (s *three) allReady() {
+	for _, p := range s.all {
+		p.await("it to be ready", p.ready)
+	}
+}
+
+func (s *three) kills(d dice) error {
+	p := s.pick(d)
+	p.kill()
+	s.goesOn(int64(d.IntN(20)))
+	return nil
+}
+
+func (s *three) stopsPostgres(d dice) error {
+	if err := s.cluster.Stop(); err != nil {
+		return err
+	}
+	s.goesOn(int64(d.IntN(10)))
+	if err := s.cluster.Run(); err != nil {
+		return err
+	}
+	began := time.Now()
+	s.allReady()
+	if took := time.Since(began); took > soon {
+		return fmt.Errorf("the daemons were ready %s after PostgreSQL was", took)
+	}
+	return nil
+}
+
+func (s *three) halts(d dice) error {
+	p := s.pick(d)
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	s.goesOn(int64(d.IntN(40)))
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	return nil
+}
+
+// past waits until a daemon does not count as running any more, and another has the chats.
+func (s *three) past(p *process) {
+	s.await(p.dir+" to be replaced", func() error {
+		all, err := s.running()
+		if err != nil {
+			return err
+		}
+		if _, is := p.at(all); is {
+			return errors.New("it counts as running")
+		}
+		for _, o := range s.all {
+			if row, is := o.at(all); is && strings.Contains(row.Leases, "chats") {
+				return nil
+			}
+		}
+		return errors.New("nobody has the chats")
+	})
+}
+
+// replaces halts one daemon and cuts off another one, both for so long that they lose what they alone may do, and lets them go on.
+func (s *three) replaces(d dice) error {
+	halted := s.pick(d)
+	cut := s.all[d.IntN(len(s.all))]
+	if err := halted.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if cut != halted {
+		cut.way.Cut()
+		defer cut.way.Heal()
+	}
+	s.past(halted)
+	return halted.cmd.Process.Signal(syscall.SIGCONT)
+}
+
+func (s *three) cuts(d dice) error {
+	p := s.pick(d)
+	p.way.Cut()
+	defer p.way.Heal()
+	s.goesOn(int64(d.IntN(40)))
+	return nil
+}
+
+// A daemon that tells of a decision which it does not store, or stores one twice, is noticed: the test can fail.
+func TestAFaultOfOneOfThreeDaemonsIsFound(t *testing.T) {
+	for _, c := range []struct{ fault, says string }{
+		{"apply.lost:5", "fits no order"},
+		{"apply.twice:5", "was settled twice"},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			s := newThree(t, "DAYCARED_FAILPOINT="+c.fault)
+			s.suffer(0, 500, uint64(time.Now().UnixNano()))
+			s.audited(s.ctx)
+			if err := context.Cause(s.ctx); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%d calls, and it is found that: %v", s.tally.calls.Load(), err)
+			}
+		})
+	}
+}
