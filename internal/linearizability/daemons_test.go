@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -197,24 +198,57 @@ func (p *process) ready() error {
 		p.rise()
 	default:
 	}
+	_, err := p.get("/readyz")
+	return err
+}
+
+// get reads a page of the daemon's.
+func (p *process) get(path string) (string, error) {
 	ctx, done := context.WithTimeout(p.ctx, 2*time.Second)
 	defer done()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/readyz", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if key, err := os.ReadFile(p.fay.key); err == nil {
-		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-	}
-	response, err := p.fay.http.Do(request)
+	response, err := p.agents.http.Do(request)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return errors.New(response.Status)
+		return "", errors.New(response.Status)
 	}
-	return nil
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+// alone waits until just one daemon says that it has the chats, and is the one that the database names.
+func (s *three) alone() {
+	s.await("one daemon to have the chats", func() error {
+		all, err := s.running()
+		if err != nil {
+			return err
+		}
+		held := 0
+		for _, p := range s.all {
+			row, is := p.at(all)
+			has := is && strings.Contains(row.Leases, "chats")
+			text, err := p.get("/metrics")
+			if err != nil {
+				return err
+			}
+			if has != strings.Contains(text, "\ndaycared_has_chats 1\n") {
+				return fmt.Errorf("%s says otherwise than the database, by which it has them: %t", p.dir, has)
+			}
+			if has {
+				held++
+			}
+		}
+		if held != 1 {
+			return fmt.Errorf("%d have them", held)
+		}
+		return nil
+	})
 }
 
 // patient bounds every wait.
