@@ -36,12 +36,16 @@ const (
 
 // join makes this opening one of the daemons that use the database.
 func (s *Store) join(ctx context.Context) error {
-	at, now, others := s.server, time.Time{}, false
+	at, now, others, sent := s.server, time.Time{}, false, time.Now()
 	if err := s.writer.QueryRowContext(ctx, joinDaemons, at.id, at.place, heldFor.Milliseconds()).Scan(&now, &others); err != nil {
 		return err
 	}
-	at.noteTime(now)
-	at.others.Store(others)
+	at.noteTime(now, sent)
+	if at.others.Store(others); others { // they are to know of this one
+		if _, err := s.writer.ExecContext(ctx, notifyOthers, at.id); err != nil {
+			return err
+		}
+	}
 	at.workers.Go(func() { s.keepRunning(at.closing) })
 	return nil
 }
@@ -86,13 +90,13 @@ func (s *Store) keepRunning(ctx context.Context) {
 // sayRunning says once that this daemon runs.
 func (s *Store) sayRunning(ctx context.Context) error {
 	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		var now time.Time
+		now, sent := time.Time{}, time.Now()
 		err := conn.QueryRowContext(ctx, renewDaemon, s.server.id, heldFor.Milliseconds()).Scan(&now)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return errReplaced
 		case err == nil:
-			s.server.noteTime(now)
+			s.server.noteTime(now, sent)
 		}
 		return err
 	})
@@ -101,7 +105,7 @@ func (s *Store) sayRunning(ctx context.Context) error {
 // Holds returns nil while no other daemon can have what [Store.Hold] returned for. Where that is not certain, because this process was
 // halted, say, it asks the database.
 func (s *Store) Holds(ctx context.Context) error {
-	if s.server == nil || time.Since(s.server.clock.Load().at) < 2*renewEvery {
+	if s.server == nil || time.Since(s.server.clock.Load().sent) < 2*renewEvery {
 		return nil
 	}
 	return s.sayRunning(ctx)

@@ -55,11 +55,20 @@ type postgres struct {
 	workers sync.WaitGroup
 }
 
-// serverTime is what the clock of the database said, and when that was by this machine's.
-type serverTime struct{ said, at time.Time }
+// serverTime is what the clock of the database said, when that was heard by this machine's, and when it was asked.
+type serverTime struct{ said, at, sent time.Time }
 
-// noteTime notes what the clock of the database says.
-func (at *postgres) noteTime(said time.Time) { at.clock.Store(&serverTime{said.Round(0), time.Now()}) }
+// slowAnswer is how old an answer of the clock of the database may be. The process may have been halted since it was given.
+const slowAnswer = time.Second
+
+// noteTime notes what the clock of the database said to a question that was sent at a time.
+func (at *postgres) noteTime(said, sent time.Time) {
+	now := serverTime{said.Round(0), time.Now(), sent}
+	if last := at.clock.Load(); last != nil && now.at.Sub(sent) > slowAnswer {
+		now.said = last.said.Add(now.at.Sub(last.at))
+	}
+	at.clock.Store(&now)
+}
 
 // ownEntries tells the entries of the audit that this process appended from those of other daemons.
 type ownEntries struct {
@@ -210,7 +219,7 @@ func (at *postgres) begin(
 	ctx context.Context, conn *sql.Conn, chain string, last permissions.Digest, ahead []statement,
 ) (foreign int64, err error) {
 	var version int64
-	var now time.Time
+	now, sent := time.Time{}, time.Now()
 	var newest []byte
 	err = pipeline(ctx, conn, append([]statement{
 		{text: "BEGIN"},
@@ -224,7 +233,7 @@ func (at *postgres) begin(
 	case version != at.last+1, !bytes.Equal(newest, last[:]):
 		at.foreign++
 	}
-	at.noteTime(now)
+	at.noteTime(now, sent)
 	at.began, at.unsure = version, 0
 	return at.foreign, nil
 }
