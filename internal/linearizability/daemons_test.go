@@ -3,6 +3,7 @@ package linearizability_test
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +21,10 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/connectors/whatsapp"
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/internal/pgtest"
 	"github.com/daycared/daycared/permissions"
 )
@@ -38,6 +43,8 @@ type three struct {
 	all     []*process
 	bot     *telegramtest.Server
 	phones  map[string]*telegramtest.Person
+	wa      *whatsapptest.Server // its device is the first daemon's alone
+	mobiles map[string]*whatsapptest.Person
 	tally   *tally
 
 	mu    sync.Mutex
@@ -62,7 +69,8 @@ type process struct {
 // newThree starts them; env is what the first has in its environment besides.
 func newThree(t *testing.T, env ...string) *three {
 	t.Helper()
-	s := &three{t: t, clock: clock{time.Now(), 1}, phones: map[string]*telegramtest.Person{}, tally: &tally{}}
+	s := &three{t: t, clock: clock{time.Now(), 1}, phones: map[string]*telegramtest.Person{}, tally: &tally{},
+		mobiles: map[string]*whatsapptest.Person{}}
 	s.binary = filepath.Join(t.TempDir(), "daycared")
 	// The tests of the command are the daemon when they have its name, and can be told to fail.
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", s.binary, "../../cmd/daycared").CombinedOutput(); err != nil {
@@ -76,12 +84,13 @@ func newThree(t *testing.T, env ...string) *three {
 	t.Cleanup(func() { _ = cluster.Close() }) // it is deleted
 	s.ctx, s.stop = context.WithCancelCause(t.Context())
 	t.Cleanup(func() { s.stop(nil) })
-	s.bot = telegramtest.New(t)
+	s.bot, s.wa = telegramtest.New(t), whatsapptest.New(t)
 	keys := t.TempDir()
 	for i := range 3 {
 		p := s.newProcess(keys)
 		if i == 0 {
 			p.env = append(p.env, env...)
+			p.link()
 		}
 		p.rise()
 		p.await("it to be ready", p.ready)
@@ -109,6 +118,8 @@ func (s *three) newProcess(keys string) *process {
 		"DAYCARED_DATABASE=" + p.way.URL, "DAYCARED_AUDIT_KEY_FILE=" + filepath.Join(keys, "audit.key"),
 		"DAYCARED_LIMITS_MUTED_AFTER=1000000", "DAYCARED_APPROVALS_READ_FIRST=false",
 	}
+	root := whatsapptest.RootKey()
+	p.env = append(p.env, "WHATSAPPTEST_ADDR="+s.wa.Addr(), "WHATSAPPTEST_ROOT="+hex.EncodeToString(root[:]))
 	for name, text := range map[string]string{"token": s.bot.Token(), "c.yaml": s.config(dir)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			s.t.Fatal(err)
@@ -134,7 +145,14 @@ func (s *three) config(dir string) string {
 	for place := range places {
 		for i, name := range phonesAt(place) {
 			id := int64(1000 + 2*place + i)
-			people = append(people, fmt.Sprintf("{name: %s, telegram: %d}", name, id))
+			more := ""
+			if i == 1 {
+				more = fmt.Sprintf(`, whatsapp: "+4917000000%03d", via: [whatsapp, telegram]`, place)
+				if s.mobiles[name] == nil {
+					s.mobiles[name] = s.wa.Person(fmt.Sprintf("4917000000%03d", place), name)
+				}
+			}
+			people = append(people, fmt.Sprintf("{name: %s, telegram: %d%s}", name, id, more))
 			if s.phones[name] == nil {
 				s.phones[name] = s.bot.Person(telegramtest.User{ID: id, FirstName: name})
 				s.phones[name].Start("")
@@ -146,12 +164,48 @@ func (s *three) config(dir string) string {
 		}
 	}
 	return "people: [" + strings.Join(people, ",\n  ") + "]\nroutes: [" + strings.Join(routes, ",\n  ") + "]\n" + strings.ReplaceAll(
-		"connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: DIR/token, api_url: "+s.bot.URL()+"}}\n"+
+		"connectors: {terminal: {enabled: false}, whatsapp: {enabled: true}, telegram: {enabled: true, token_file: DIR/token, api_url: "+s.bot.URL()+"}}\n"+
 			"api: {agent_socket: DIR/agent, admin_socket: DIR/admin, allow_same_user: true, admin_reachable: true}\n"+
 			"approvals: {max_timeout: 1h, redeem_window: 1h, remind: []}\n"+
 			"limits: {pending_per_caller: 1000, prompts_per_minute: 1000000}\n"+
 			"high_risk: {tools: []}\ndata_dir: DIR/data\n", "DIR", dir)
 }
+
+// link makes the daemon the one that has the WhatsApp account, before it runs.
+func (p *process) link() {
+	data := filepath.Join(p.dir, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	_, err := whatsapp.Link(p.ctx, whatsapp.Linking{
+		Path: filepath.Join(data, "whatsapp.db"), HTTP: p.wa.Client(), Log: wiretest.Quiet,
+	}, scanner{p.t, p.wa.Phone()})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// scanner scans QR codes; it is asked nothing else.
+type scanner struct {
+	t     *testing.T
+	phone *whatsapptest.Phone
+}
+
+func (s scanner) Scan(code string, _ time.Duration) {
+	if err := s.phone.Scans(s.t.Context(), code); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s scanner) Type(string) { s.t.Error("a code is to be typed") }
+
+func (s scanner) Passkey(context.Context, string) (string, error) {
+	return "", errors.New("a passkey is asked for")
+}
+
+func (s scanner) Compare(context.Context, string) (bool, error) { return false, nil }
+
+func (s scanner) Say(text string) { s.t.Log(text) }
 
 func phonesAt(place int) []string {
 	return []string{fmt.Sprintf("sam%d", place), fmt.Sprintf("kim%d", place)}
@@ -388,3 +442,46 @@ func (s *three) settledCards() (orphans int) {
 	}
 	return orphans
 }
+
+// settledMobiles checks that each question has one card at most on WhatsApp, which is in its final state once the daemon that has the account
+// has the chats, as it does when the others are dead. It returns how many cards there are.
+func (s *three) settledMobiles() (cards int) {
+	for _, p := range s.all[1:] {
+		p.kill()
+	}
+	s.await("the first daemon to have the chats", func() error {
+		if s.holder() != s.all[0] {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	ctx, done := context.WithTimeout(s.ctx, patient)
+	defer done()
+	s.settleAll(ctx)
+	for who, mobile := range s.mobiles {
+		seen := map[string]bool{}
+		for _, m := range mobile.Messages() {
+			code := codeOnMobile.FindStringSubmatch(m.Text)
+			if len(m.Before) > 0 {
+				code = codeOnMobile.FindStringSubmatch(m.Before[0])
+			}
+			if m.From != s.wa.Number() || code == nil {
+				continue
+			}
+			if seen[code[1]] {
+				s.violated("%s has two cards of %s on WhatsApp", who, code[1])
+			}
+			seen[code[1]] = true
+			cards++
+			if _, err := mobile.Gets(ctx, func(o whatsapptest.Message) bool {
+				return o.ID == m.ID && codeOnMobile.FindString(o.Text) == ""
+			}); err != nil {
+				s.violated("%s: a card on WhatsApp stays as it was: %q", who, m.Text)
+			}
+		}
+	}
+	return cards
+}
+
+// codeOnMobile is the code of a card on WhatsApp that waits for an answer.
+var codeOnMobile = regexp.MustCompile("\n`([0-9A-Z]{5})` · until ")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -61,6 +62,7 @@ func (s *three) live(ctx context.Context, name string, place int, seed uint64) e
 	defer over()
 	for i, who := range q.asked[1:] {
 		others.Go(func() { l.taps(meanwhile, 20+i, who, roll(20+i)) })
+		others.Go(func() { l.writes(meanwhile, 25+i, who, roll(25+i)) })
 	}
 	others.Go(func() { l.reads(meanwhile, 30, roll(30)) })
 	if !l.phones {
@@ -241,6 +243,37 @@ func (l *life) taps(ctx context.Context, n int, who string, dice dice) {
 			made.to, made.reply = l.clock.read(), toasted(d, toast.Text)
 		}
 		l.three.mu.Lock()
+		l.answers = append(l.answers, onPhone{n, d, m.Text, made})
+		l.three.mu.Unlock()
+	}
+}
+
+// writes is a person who answers on WhatsApp, if they have it. What became of that is seen elsewhere.
+func (l *life) writes(ctx context.Context, n int, who string, dice dice) {
+	mobile, answered := l.mobiles[who], map[string]bool{}
+	for tap := 0; ctx.Err() == nil && mobile != nil; tap++ {
+		m, err := mobile.Gets(ctx, func(m whatsapptest.Message) bool {
+			return !answered[m.ID] && strings.Contains(m.Text, l.name) && codeOnMobile.MatchString(m.Text)
+		})
+		if err != nil {
+			return
+		}
+		answered[m.ID] = true
+		d, word, thumb := deed{act: allow, who: who, tap: fmt.Sprintf("%s-mobile-%d", who, tap)}, "yes", "👍"
+		if dice.chance(4) {
+			d.act, word, thumb = deny, "no", "👎"
+		}
+		made := call{from: l.clock.read(), to: forever, reply: reply{word: lost}}
+		switch dice.IntN(3) {
+		case 0:
+			mobile.Says(word + " " + codeOnMobile.FindStringSubmatch(m.Text)[1])
+		case 1:
+			mobile.Quotes(m.ID, word)
+		case 2:
+			mobile.Reacts(m.ID, thumb)
+		}
+		l.three.mu.Lock()
+		l.cards++
 		l.answers = append(l.answers, onPhone{n, d, m.Text, made})
 		l.three.mu.Unlock()
 	}

@@ -17,7 +17,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The library of WhatsApp sometimes leaves this behind, with a frame for a closed socket.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("go.mau.fi/whatsmeow/socket.(*FrameSocket).readPump"))
+}
 
 // layouts are how many scenes run at a time, and with how many clients each.
 var layouts = []struct{ tables, clients, share int }{

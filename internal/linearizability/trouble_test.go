@@ -55,16 +55,20 @@ func TestThreeDaemonsAreLinearizable(t *testing.T) {
 		came := s.suffer(faults, calls, seed)
 		s.holds(t)
 		orphans := s.settledCards()
+		mobile := s.settledMobiles()
 		s.audited(s.ctx)
 		s.holds(t)
 		if int64(orphans) > faults {
 			t.Errorf("%d cards were not noted, which may be one for each fault", orphans)
 		}
+		if mobile == 0 {
+			t.Error("nobody was asked on WhatsApp")
+		}
 		if most := 1 + s.tally.requests.Load()/100; s.tally.undecided.Load() > most {
 			t.Errorf("of %d requests no order was found in time, which may be at most %d", s.tally.undecided.Load(), most)
 		}
-		t.Logf("%d faults (%v), %d calls in %s; %d cards, of which %d were not noted\n%s", faults, came, s.tally.calls.Load(),
-			time.Since(began).Round(time.Millisecond), s.cards, orphans, s.tally)
+		t.Logf("%d faults (%v), %d calls in %s; %d cards, %d of them on WhatsApp, and %d that were not noted\n%s", faults, came, s.tally.calls.Load(),
+			time.Since(began).Round(time.Millisecond), s.cards, mobile, orphans, s.tally)
 	})
 }
 
