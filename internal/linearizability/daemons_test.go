@@ -164,7 +164,8 @@ func (s *three) config(dir string) string {
 		}
 	}
 	return "people: [" + strings.Join(people, ",\n  ") + "]\nroutes: [" + strings.Join(routes, ",\n  ") + "]\n" + strings.ReplaceAll(
-		"connectors: {terminal: {enabled: false}, whatsapp: {enabled: true}, telegram: {enabled: true, token_file: DIR/token, api_url: "+s.bot.URL()+"}}\n"+
+		"connectors: {terminal: {enabled: false}, whatsapp: {enabled: true},\n"+
+			"  telegram: {enabled: true, token_file: DIR/token, api_url: "+s.bot.URL()+"}}\n"+
 			"api: {agent_socket: DIR/agent, admin_socket: DIR/admin, allow_same_user: true, admin_reachable: true}\n"+
 			"approvals: {max_timeout: 1h, redeem_window: 1h, remind: []}\n"+
 			"limits: {pending_per_caller: 1000, prompts_per_minute: 1000000}\n"+
@@ -417,7 +418,7 @@ func (s *three) settleAll(ctx context.Context) {
 func (s *three) settledCards() (orphans int) {
 	ctx, done := context.WithTimeout(s.ctx, patient)
 	defer done()
-	quiet, over := context.WithTimeout(ctx, 20*time.Second)
+	quiet, over := context.WithTimeout(ctx, 10*time.Second)
 	defer over()
 	s.settleAll(ctx)
 	for who, phone := range s.phones {
@@ -443,11 +444,12 @@ func (s *three) settledCards() (orphans int) {
 	return orphans
 }
 
-// settledMobiles checks that each question has one card at most on WhatsApp, which is in its final state once the daemon that has the account
-// has the chats, as it does when the others are dead. It returns how many cards there are.
+// settledMobiles checks that each question has one card at most on WhatsApp, which is in its final state once the daemon that has the
+// account has the chats, as it does when the others have stopped. It returns how many cards there are.
 func (s *three) settledMobiles() (cards int) {
 	for _, p := range s.all[1:] {
-		p.kill()
+		_ = p.cmd.Process.Signal(os.Interrupt) // it runs
+		<-p.done
 	}
 	s.await("the first daemon to have the chats", func() error {
 		if s.holder() != s.all[0] {

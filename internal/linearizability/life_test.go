@@ -146,7 +146,8 @@ func (l *life) asks(ctx context.Context, n int, dice dice, proposed string) {
 	d := deed{act: ask, who: fmt.Sprintf("call %d", n)}
 	for lostOnes := 0; ctx.Err() == nil; {
 		body := map[string]any{
-			"kind": permissions.KindPermission, "session": "s", "reason": l.name, "timeout": l.timeout, "wait": waits[dice.IntN(len(waits))],
+			"kind": permissions.KindPermission, "session": "s", "reason": l.name, "timeout": l.timeout,
+			"wait":        waits[dice.IntN(len(waits))],
 			"permissions": []string{fmt.Sprintf("@read:/%d-%d/%s", l.question.quorum, l.place, l.name)},
 		}
 		if l.question.keyed {
@@ -327,7 +328,8 @@ func (l *life) finish(ctx context.Context, n int, dice dice) {
 		for _, p := range l.all {
 			for tap := 0; ctx.Err() == nil; tap++ {
 				here := func(*process) *caller { return p.fay }
-				if made := l.do(ctx, n, dice, here, deed{act: read, who: "fay"}, id, "GET", "/v1/requests/"+id, nil, nil); made.reply.word != lost {
+				made := l.do(ctx, n, dice, here, deed{act: read, who: "fay"}, id, "GET", "/v1/requests/"+id, nil, nil)
+				if made.reply.word != lost {
 					break
 				}
 				pause(ctx, backoff(tap))

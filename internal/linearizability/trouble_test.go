@@ -67,8 +67,8 @@ func TestThreeDaemonsAreLinearizable(t *testing.T) {
 		if most := 1 + s.tally.requests.Load()/100; s.tally.undecided.Load() > most {
 			t.Errorf("of %d requests no order was found in time, which may be at most %d", s.tally.undecided.Load(), most)
 		}
-		t.Logf("%d faults (%v), %d calls in %s; %d cards, %d of them on WhatsApp, and %d that were not noted\n%s", faults, came, s.tally.calls.Load(),
-			time.Since(began).Round(time.Millisecond), s.cards, mobile, orphans, s.tally)
+		t.Logf("%d faults (%v), %d calls in %s; %d cards, %d of them on WhatsApp, and %d that were not noted\n%s", faults, came,
+			s.tally.calls.Load(), time.Since(began).Round(time.Millisecond), s.cards, mobile, orphans, s.tally)
 	})
 }
 
