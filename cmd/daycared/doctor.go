@@ -319,7 +319,12 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 	if err := store.CheckKey(ctx, storeOptions(in.paths, nil)); errors.As(err, &unwell) {
 		return []finding{newFinding("wrong", unwell.What, unwell.Advice)}
 	}
-	return []finding{newFinding("ok", "data directory "+dir, "")}
+	all := []finding{newFinding("ok", "data directory "+dir, "")}
+	if at, err := store.NewestEntry(ctx, file); err == nil && time.Until(at) > time.Minute {
+		all = append(all, newFinding("wrong", fmt.Sprintf("the clock of this machine is behind: the newest entry of the audit is of %s",
+			stamp(at, time.Local)), "set the clock; until then what was given counts for longer than people meant"))
+	}
+	return all
 }
 
 // examineServer looks at the PostgreSQL database that has the store.

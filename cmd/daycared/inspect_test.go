@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +18,9 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/engine/wiretest"
+	"github.com/daycared/daycared/permissions"
 )
 
 // TestMachinesThatDoNotServe tests valid configurations that name files which are missing, inaccessible to the account that runs
@@ -461,5 +464,25 @@ func TestASocketOfAProgramThatIsBeingKilledIsFree(t *testing.T) {
 			_ = l.Close()
 			<-ended
 		})
+	}
+}
+
+// TestDoctorSaysThatTheClockIsBehind the newest entry of the audit, as after it was set back.
+func TestDoctorSaysThatTheClockIsBehind(t *testing.T) {
+	for ahead, want := range map[time.Duration]int{0: 1, 30 * time.Second: 1, time.Hour: 2} {
+		dir := t.TempDir()
+		o := storeOptions(config.Paths{DataDir: dir}, slog.New(slog.DiscardHandler))
+		o.Now = func() time.Time { return time.Now().Add(ahead) }
+		s, err := store.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Record(t.Context(), permissions.Record{Type: "X", At: o.Now()}), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		found := (&inspection{cli: &CLI{}, cfg: &config.Config{}, paths: config.Paths{DataDir: dir}}).examineData(t.Context())
+		if len(found) != want || want == 2 && (found[1].Level != "wrong" || !strings.Contains(found[1].What, "clock of this machine is behind")) {
+			t.Errorf("%v ahead: %+v", ahead, found)
+		}
 	}
 }

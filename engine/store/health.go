@@ -78,6 +78,14 @@ func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, er
 	return last, err
 }
 
+// NewestEntry returns the time of the newest entry of a store's audit, without changing it; zero: there is none.
+func NewestEntry(ctx context.Context, path string) (at time.Time, err error) {
+	db := lookInto(path, readOnlySettings(path))
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.QueryRowContext(ctx, `SELECT COALESCE(MAX(at), 0) FROM (SELECT at FROM entries ORDER BY key DESC LIMIT 1)`).Scan(instant{&at})
+	return at, err
+}
+
 // Inspect reads all pages of a store that no daemon has open, without changing it. For a damaged one the error is an [Error].
 func Inspect(ctx context.Context, path string) (err error) {
 	db := lookInto(path, readOnlySettings(path))
