@@ -59,12 +59,14 @@ type Client struct {
 	Lost func(error)
 
 	tokenFile string
+	readToken func(file string) (permissions.Secret, error)
+	reading   chan struct{} // calls of readToken
 	wire      *wire.Client
 }
 
 // New makes a client. It does not connect yet. The error says what is wrong with the options.
 func New(o Options) (*Client, error) {
-	c := &Client{tokenFile: o.TokenFile}
+	c := &Client{tokenFile: o.TokenFile, readToken: readToken, reading: make(chan struct{}, maxReading)}
 	switch {
 	case (o.Socket == "") == (o.URL == ""):
 		return nil, errors.New("name either the daemon's socket or its URL")

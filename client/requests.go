@@ -179,7 +179,7 @@ func (c *Client) present(h http.Header) (http.Header, error) {
 	if c.tokenFile == "" {
 		return h, nil
 	}
-	secret, err := readToken(c.tokenFile)
+	secret, err := c.token()
 	if err != nil {
 		return nil, &tokenFileError{fmt.Errorf("read the token file %s: %w", c.tokenFile, err)}
 	}
@@ -188,6 +188,40 @@ func (c *Client) present(h http.Header) (http.Header, error) {
 	}
 	h.Set("Authorization", "Bearer "+string(secret))
 	return h, nil
+}
+
+// readWithin is how long reading the token file may take, and maxReading how many calls of it may be in progress.
+const (
+	readWithin = 5 * time.Second
+	maxReading = 64
+)
+
+var errHangs = errors.New("its file system does not answer")
+
+// token reads the token file, without waiting for a file system that does not answer.
+func (c *Client) token() (permissions.Secret, error) {
+	type read struct {
+		secret permissions.Secret
+		err    error
+	}
+	late, done := time.NewTimer(readWithin), make(chan read, 1)
+	defer late.Stop()
+	select {
+	case c.reading <- struct{}{}:
+	case <-late.C:
+		return "", errHangs
+	}
+	go func() {
+		secret, err := c.readToken(c.tokenFile)
+		<-c.reading
+		done <- read{secret, err}
+	}()
+	select {
+	case r := <-done:
+		return r.secret, r.err
+	case <-late.C:
+		return "", errHangs
+	}
 }
 
 // tokenFileError says why no token could be read from a file.
