@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -42,6 +43,53 @@ type comparison struct {
 	keeps    bool                     // keep the newest entry of every row
 	pruned   int64                    // older rows may have been pruned
 	sessions map[permissions.ID]int64 // the last entry about each session of an agent
+	wrong    wrongRows
+}
+
+// wrongRows are the rows that were found to be wrong. The first ones are named.
+type wrongRows struct {
+	mu    sync.Mutex
+	rows  map[string]bool
+	named []error
+}
+
+const maxNamed = 10
+
+// note remembers what is wrong with a row, once; nil: nothing.
+func (w *wrongRows) note(row string, err error) {
+	if err == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.named) < maxNamed && !w.rows[row] {
+		w.named = append(w.named, err)
+	}
+	if w.rows == nil {
+		w.rows = map[string]bool{}
+	}
+	w.rows[row] = true
+}
+
+// err says which rows are wrong, and how many; nil: none. further is why the comparison ended early.
+func (w *wrongRows) err(further error) error {
+	if len(w.named) == 0 {
+		return further
+	}
+	err := w.named[0]
+	for _, each := range w.named[1:] {
+		if row := (*Error)(nil); errors.As(each, &row) { // what to do has been said
+			each = errors.New(row.What)
+		}
+		err = fmt.Errorf("%w; %w", err, each)
+	}
+	if n := len(w.rows); n > 1 {
+		err = fmt.Errorf("%w; %d rows in all", err, n)
+	}
+	if further != nil {
+		err = fmt.Errorf("%w; %w", err, further)
+	}
+	return err
 }
 
 // latestEntry is what the newest entry says of a row that opens or shuts something.
@@ -232,8 +280,8 @@ func (c *comparison) noteKeys(v *Verified) {
 
 const readWaiting = `SELECT ` + backupColumns + ` FROM requests WHERE number BETWEEN $1 AND $2 AND state = 'pending' ORDER BY number`
 
-// sameWords returns an error if the words of one of some requests that follow each other and wait are not those that it was asked in.
-func sameWords(ctx context.Context, from source, rows []shapedRow) error {
+// sameWords checks of some requests that follow each other that the words of those that wait are those that they were asked in.
+func (c *comparison) sameWords(ctx context.Context, from source, rows []shapedRow) error {
 	pending := false
 	for i := range rows {
 		pending = pending || rows[i].row.State == permissions.Pending
@@ -243,26 +291,25 @@ func sameWords(ctx context.Context, from source, rows []shapedRow) error {
 	}
 	words, err := collect(ctx, from, "", requestFields, readWaiting, rows[0].row.Number, rows[len(rows)-1].row.Number)
 	for _, r := range words { // the digest covers them
-		if permissions.ComputeDigest(r) != r.Digest {
-			return unsealed("request " + string(r.ID))
+		if name := "request " + string(r.ID); permissions.ComputeDigest(r) != r.Digest {
+			c.wrong.note(name, unsealed(name))
 		}
 	}
 	return err
 }
 
 // allSealed checks the seals of requests, in a room for what they cover.
-func (c *comparison) allSealed(rows []shapedRow, room *[]any) error {
+func (c *comparison) allSealed(rows []shapedRow, room *[]any) {
 	for i := range rows {
 		r := &rows[i]
 		if c.seals == nil {
-			return nil
+			return
 		}
 		*room = sealedBy(c.own.seals, (*room)[:0], &r.row)
-		if !c.seals.holds(r.mac, "requests", (*room)...) {
-			return unsealed("request " + string(r.row.ID))
+		if name := "request " + string(r.row.ID); !c.seals.holds(r.mac, "requests", (*room)...) {
+			c.wrong.note(name, unsealed(name))
 		}
 	}
-	return nil
 }
 
 // readRows compares the open grants, tokens and pairings, the locks, and what else is not a request.
@@ -333,7 +380,8 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	}
 	for _, row := range c.gates {
 		if !row.closed && row.table != "meta" && (c.claims(row, said) || row.table == "locks") {
-			return fmt.Errorf("a row of the table %s that entry %d speaks of is missing, and no entry says why", row.table, row.seq)
+			what := fmt.Errorf("a row of the table %s that entry %d speaks of is missing, and no entry says why", row.table, row.seq)
+			c.wrong.note(what.Error(), what)
 		}
 	}
 	if said.Since == nil {
@@ -353,7 +401,8 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	used, err := collect(ctx, from, "a request", fields, missingUse)
 	for _, e := range append(gone, used...) {
 		if e.Type != permissions.RequestCreated || c.said(e.Seq, string(e.Request)).is&isSettled == 0 { // else possibly pruned
-			return fmt.Errorf("request %s, or that it used a grant, is missing, and no entry says why", e.Request)
+			name := "request " + string(e.Request)
+			c.wrong.note(name, fmt.Errorf("%s, or that it used a grant, is missing, and no entry says why", name))
 		}
 	}
 	return err
@@ -529,15 +578,14 @@ func allHold[T any](ctx context.Context, from source, seals *sealer, g gate[T], 
 func compareOpen[T any](ctx context.Context, c *comparison, from source, seals *sealer, g gate[T]) error {
 	found, err := collect(ctx, from, "", g.rowFields, g.open)
 	for _, r := range found {
-		if seals != nil && !g.holds(seals, r) {
-			return unsealed(g.name(r.row))
-		}
-		row := c.row(g.table, g.key(&r.row)...)
-		if _, known := c.gates[row]; !known && !g.made(r.row).Before(c.since) {
-			return c.differs(g.name(r.row))
-		}
-		if closed, suspended := verdict(c, g, r.row); closed || suspended {
-			return c.differs(g.name(r.row))
+		row, name := c.row(g.table, g.key(&r.row)...), g.name(r.row)
+		_, known := c.gates[row]
+		closed, suspended := verdict(c, g, r.row)
+		switch {
+		case seals != nil && !g.holds(seals, r):
+			c.wrong.note(name, unsealed(name))
+		case !known && !g.made(r.row).Before(c.since), closed, suspended:
+			c.wrong.note(name, c.differs(name))
 		}
 		delete(c.gates, row)
 	}

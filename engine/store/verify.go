@@ -136,7 +136,7 @@ func verifyAll(
 			tell(c.done, max(c.done, c.all))
 		}
 	}
-	if err := cmp.Or(err, ctx.Err()); err != nil {
+	if err := cmp.Or(ctx.Err(), c.wrong.err(err)); err != nil {
 		return Verified{}, err
 	}
 	slices.SortFunc(v.Chains, func(a, b permissions.Head) int { return cmp.Compare(a.Chain, b.Chain) })
@@ -323,10 +323,10 @@ func (c *verification) readRequests(ctx context.Context) (more bool, err error) 
 			for range verifyPages {
 				page, err := pages.next(ctx, from)
 				for some := range slices.Chunk(page, 20) { // what they ask may be long
-					err = cmp.Or(err, sameWords(ctx, from, some))
+					err = cmp.Or(err, c.sameWords(ctx, from, some))
 				}
 				end := len(page) == 0
-				if err = cmp.Or(err, c.allSealed(page, &pages.room)); err == nil {
+				if c.allSealed(page, &pages.room); err == nil {
 					pages.spare, err = give(page)
 				}
 				if err != nil || end {
@@ -340,9 +340,7 @@ func (c *verification) readRequests(ctx context.Context) (more bool, err error) 
 		more = len(rows) > 0
 		c.done += int64(len(rows))
 		for i := range rows {
-			if err := c.request(&rows[i].row); err != nil {
-				return err
-			}
+			c.wrong.note("request "+string(rows[i].row.ID), c.request(&rows[i].row))
 		}
 		return nil
 	}, readers...)
