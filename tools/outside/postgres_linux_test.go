@@ -1,7 +1,9 @@
 package outside
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -148,27 +150,36 @@ func BenchmarkOutsidePostgresWaiting(b *testing.B) {
 		})
 		var decided sync.Map
 		var waits sync.WaitGroup
-		longest := make(chan time.Duration, calls)
+		longest, failed := make(chan time.Duration, calls), make(chan error, 2*calls)
 		began := time.Now()
 		for n := range calls {
 			ask := three[n%3]
 			c := ask.client("agent", n)
 			waits.Go(func() {
-				text, err := ask.call(c, "/v1/requests", question("1m"))
+				body := question("50s")
+				text, err := ask.call(c, "/v1/requests", body)
+				for err == nil && bytes.Contains(text, []byte(`"pending"`)) { // as a client does
+					text, err = ask.call(c, "/v1/requests", body)
+				}
 				end := time.Now()
 				id, wrong := approved(text)
 				since, _ := decided.Load(id)
 				if when, is := since.(time.Time); err == nil && wrong == nil && is {
 					longest <- end.Sub(when)
 				} else {
-					b.Error(err, wrong)
+					failed <- errors.Join(err, wrong)
 				}
 				c.CloseIdleConnections()
 			})
 		}
 		ids := make([]string, 0, calls)
 		for range calls {
-			ids = append(ids, <-asked)
+			select {
+			case id := <-asked:
+				ids = append(ids, id)
+			case err := <-failed:
+				b.Fatalf("asked %d: %v", len(ids), err)
+			}
 		}
 		b.ReportMetric(time.Since(began).Seconds(), "s-to-ask")
 		began = time.Now()
@@ -179,7 +190,7 @@ func BenchmarkOutsidePostgresWaiting(b *testing.B) {
 				for id := range next {
 					decided.Store(id, time.Now())
 					if _, err := three[2].call(three[2].admin, "/v1/requests/"+id+"/decision", `{"answer":"allow_once"}`); err != nil {
-						b.Error(err)
+						failed <- err
 					}
 				}
 			})
@@ -192,6 +203,9 @@ func BenchmarkOutsidePostgresWaiting(b *testing.B) {
 		waits.Wait()
 		ends()
 		b.ReportMetric(time.Since(began).Seconds(), "s-to-decide")
+		if close(failed); len(failed) > 0 {
+			b.Errorf("the first of %d that failed: %v", len(failed), <-failed)
+		}
 		close(longest)
 		b.ReportMetric(float64(calls-len(longest)), "lost")
 		b.ReportMetric(calls, "calls")
