@@ -235,7 +235,8 @@ func TestPolicyIsAskedBeforeQuestionsThroughApproveTool(t *testing.T) {
 		s.Configure(next)
 	}
 	policy(permissions.Policy{Forbidden: []string{"AskUserQuestion"}})
-	if got := textOf(t, s.get(call(t.Context(), c, "approve_tool", asks))); !strings.Contains(got, `"deny"`) || !strings.Contains(got, "forbidden") {
+	got := textOf(t, s.get(call(t.Context(), c, "approve_tool", asks)))
+	if !strings.Contains(got, `"deny"`) || !strings.Contains(got, "forbidden") {
 		t.Errorf("got %s", got)
 	}
 	policy(permissions.Policy{Gated: []string{"AskUserQuestion"}})

@@ -345,7 +345,8 @@ func TestConnectKeepsWhoseTheSettingsAre(t *testing.T) {
 			t.Errorf("%s is of %s; its folder is of %s", name, is, folder)
 		}
 	}
-	if err := errors.Join(os.Remove(filepath.Join(home, ".claude.json")), os.Symlink("nowhere", filepath.Join(home, ".claude.json"))); err != nil {
+	link := filepath.Join(home, ".claude.json")
+	if err := errors.Join(os.Remove(link), os.Symlink("nowhere", link)); err != nil {
 		t.Fatal(err)
 	}
 	err := c.connectTo(t.Context(), a, &connection{})
