@@ -193,12 +193,6 @@ func (s *Store) take(ctx context.Context, name string, c *contact) bool {
 	return err == nil && taken
 }
 
-// channelName is that of the notifications between daemons. Their content is the id of the daemon that wrote.
-const channelName = "daycared"
-
-// notifyOthers goes behind a commit. It is only a hint: the others look by themselves.
-const notifyOthers = `SELECT pg_notify('` + channelName + `', $1)`
-
 // lookEvery is how often a daemon looks whether others have written, besides being notified.
 const lookEvery = time.Second
 

@@ -238,6 +238,12 @@ func (at *postgres) begin(
 	return at.foreign, nil
 }
 
+// channelName is that of the notifications between daemons. Their content is the id of the daemon that wrote.
+const channelName = "daycared"
+
+// notifyOthers goes behind a commit. It is only a hint: the others look by themselves.
+const notifyOthers = `SELECT pg_notify('` + channelName + `', $1)`
+
 // ended notes what became of the transaction that began last.
 func (at *postgres) ended(committed bool) {
 	if !committed {

@@ -76,7 +76,7 @@ var owners = []struct {
 	parts   []string
 }{
 	{"database/sql/...", []string{"engine/store/...", "tools/outside"}},
-	{"github.com/jackc/pgx/v5/...", []string{"engine/store/...", "engine/wiretest", "internal/pgtest"}},
+	{"github.com/jackc/pgx/v5/...", []string{"engine/store/...", "engine/wiretest", "internal/pgtest", "tools/outside"}},
 	{"github.com/mattn/go-sqlite3/...", []string{"engine/store/...", "connectors/whatsapp/...", "tools/outside"}}, // the second for its keys
 	{"github.com/pressly/goose/...", []string{"engine/store/..."}},
 	{"github.com/spf13/viper/...", []string{"cmd/daycared/..."}},
