@@ -44,7 +44,6 @@ END {
 
 # settle sorts the runs of a goal and finds its figure.
 function settle(i,    a, b, least) {
-	if (bench[i] == "-") { value[i] = "not built"; return }
 	if (!runs[i]) fail(id[i] ": Benchmark" bench[i] " was not run")
 	for (a = 2; a <= runs[i]; a++) {
 		least = v[i, a]
@@ -81,7 +80,7 @@ function terminal(    r, i, c, width, cell) {
 		}
 }
 
-function verdict(i, missed) { return bench[i] == "-" ? "" : met[i] ? "met" : missed }
+function verdict(i, missed) { return met[i] ? "met" : missed }
 
 # signs counts the characters of a text in UTF-8.
 function signs(text) { gsub(/[\200-\277]/, "", text); return length(text) }
@@ -98,7 +97,7 @@ function page(    r, i) {
 # picture draws a bar for each figure, as long as the figure by its goal, which is at the same place for all. A bar that would be longer
 # than 290 is cut, and says so. A thin line goes from the least to the most.
 function picture(    r, i, y, inside, height) {
-	for (i = 1; i <= n; i++) { inside += met[i]; bars += bench[i] != "-" }
+	for (i = 1; i <= n; i++) { inside += met[i]; bars++ }
 	height = 44 + 34 * bars + 16
 	printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"900\" height=\"%d\" viewBox=\"0 0 900 %d\" ", height, height)
 	printf("font-family=\"system-ui, sans-serif\" font-size=\"13\" role=\"img\" aria-label=\"%d of %d figures are within their goals\">\n", inside, bars)
@@ -106,7 +105,7 @@ function picture(    r, i, y, inside, height) {
 	print "@media (prefers-color-scheme:dark){.t{fill:#e8edf0}.s{fill:#9fadb6}.g{stroke:#9fadb6}.w{stroke:#e8edf0}}\n</style>"
 	print "<text x=\"780\" y=\"20\" class=\"s\" text-anchor=\"middle\">goal</text>\n<text x=\"580\" y=\"20\" class=\"s\">◂ better</text>"
 	for (r = 1; r <= rows; r++) {
-		i = order[r]; if (bench[i] == "-") continue
+		i = order[r]
 		y = 44 + 34 * drawn++
 		printf("<text x=\"16\" y=\"%d\" class=\"t\"><tspan font-weight=\"600\">%s</tspan> %s</text>\n", y + 10, id[i], escaped(what[i]))
 		printf("<text x=\"16\" y=\"%d\" class=\"s\" font-size=\"11\">to %s: %s, goal %s</text>\n", y + 24, escaped(against[i]), value[i], goal[i])
