@@ -240,6 +240,7 @@ type measured struct {
 	database string    // of PostgreSQL; empty: SQLite in dir
 	auditKey string    // the file of the audit key, of daemons on one PostgreSQL
 	decider  *measured // at which requests are heard of and decided; nil: at this one
+	also     *measured // at which half of the calls are made, and half of the requests decided; nil: at none
 	process  *exec.Cmd
 	admin    *http.Client
 	key      string
@@ -461,25 +462,32 @@ func (l load) toldP50() float64 { return l.told[len(l.told)/2].Seconds() }
 
 func (o *measured) decides(askers int, span time.Duration) (l load) {
 	o.b.Helper()
-	asked := make(chan string, 100_000)
-	at := o
-	if o.decider != nil {
-		at = o.decider
+	type request struct {
+		at *measured
+		id string
 	}
-	ends := at.follow(o.b.Context(), "/v1/events", func(kind string, data []byte) {
-		if id := created(kind, data); id != "" {
-			asked <- id
-		}
-	})
+	asked := make(chan request, 100_000)
+	hears := []*measured{cmp.Or(o.decider, o)}
+	if o.also != nil {
+		hears = append(hears, o.also)
+	}
+	var ends []func()
+	for n, at := range hears {
+		ends = append(ends, at.follow(o.b.Context(), "/v1/events", func(kind string, data []byte) {
+			if id := created(kind, data); id != "" && int(id[len(id)-1])%len(hears) == n {
+				asked <- request{at, id}
+			}
+		}))
+	}
 	var decided sync.Map // when, by id
 	var mu sync.Mutex
 	var failed atomic.Pointer[error]
 	var asking, deciding sync.WaitGroup
 	for range min(askers, 32) {
 		deciding.Go(func() {
-			for id := range asked {
-				decided.Store(id, time.Now())
-				if _, err := at.call(at.admin, "/v1/requests/"+id+"/decision", `{"answer":"allow_once"}`); err != nil {
+			for r := range asked {
+				decided.Store(r.id, time.Now())
+				if _, err := r.at.call(r.at.admin, "/v1/requests/"+r.id+"/decision", `{"answer":"allow_once"}`); err != nil {
 					failed.Store(&err)
 				}
 			}
@@ -487,11 +495,15 @@ func (o *measured) decides(askers int, span time.Duration) (l load) {
 	}
 	cpu, began := o.cpu(), time.Now()
 	for n := range askers {
-		ask := o.client("agent", n)
+		at := o
+		if o.also != nil && n%2 == 1 {
+			at = o.also
+		}
+		ask := at.client("agent", n)
 		asking.Go(func() {
 			for time.Since(began) < span && failed.Load() == nil {
 				start := time.Now()
-				text, err := o.call(ask, "/v1/requests", question("50s"))
+				text, err := at.call(ask, "/v1/requests", question("50s"))
 				end := time.Now()
 				id := ""
 				if err == nil {
@@ -512,7 +524,9 @@ func (o *measured) decides(askers int, span time.Duration) (l load) {
 	}
 	asking.Wait()
 	all := time.Since(began)
-	ends()
+	for _, end := range ends {
+		end()
+	}
 	close(asked)
 	deciding.Wait()
 	if err := failed.Load(); err != nil {

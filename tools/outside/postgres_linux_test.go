@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -216,4 +217,43 @@ func BenchmarkOutsidePostgresWaiting(b *testing.B) {
 		b.ReportMetric(most.Seconds(), "s-longest")
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkOutsidePostgresTwo compares what two daemons on one PostgreSQL decide a second with what one does, each held to 0.3 of a core by
+// a control group, which needs root.
+func BenchmarkOutsidePostgresTwo(b *testing.B) {
+	binary := built(b)
+	for b.Loop() {
+		two := onPostgres(b, binary, 2)
+		first := two[0].run()
+		hold(b, first, 0)
+		first.decides(100, time.Second)
+		one := first.decides(100, 5*time.Second).rate
+		hold(b, two[1].run(), 1)
+		first.also = two[1]
+		first.decides(100, time.Second)
+		both := first.decides(100, 5*time.Second).rate
+		b.ReportMetric(one, "decided/s-by-one")
+		b.ReportMetric(both, "decided/s-by-both")
+		b.ReportMetric(both/one, "of-one")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// hold holds a daemon to 0.3 of a core.
+func hold(b *testing.B, d *measured, n int) {
+	b.Helper()
+	name := fmt.Sprintf("daycared-bench-%d-%d", os.Getpid(), n)
+	group, most, quota := "/sys/fs/cgroup/"+name, "cpu.max", "30000 100000"
+	if _, err := os.Stat("/sys/fs/cgroup/cpu"); err == nil { // the first version
+		group, most, quota = "/sys/fs/cgroup/cpu/"+name, "cpu.cfs_quota_us", "30000"
+	}
+	err := os.Mkdir(group, 0o755)
+	b.Cleanup(func() { _ = os.Remove(group) })
+	for file, text := range map[string]string{most: quota, "cgroup.procs": strconv.Itoa(d.process.Process.Pid)} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(group, file), []byte(text), 0o644))
+	}
+	if err != nil {
+		b.Fatalf("a control group is needed, and root: %v", err)
+	}
 }
