@@ -771,7 +771,7 @@ func TestBetweenTheQuestionOfTrustAndTelegramsAnswer(t *testing.T) {
 			if _, err := s.Lock(s.t.Context(), operator, "fay", time.Time{}); err != nil {
 				s.t.Fatal(err)
 			}
-		}, "belongs to nothing", 0},
+		}, "fay is locked", 0},
 		"no account":    {func(s *env) { s.account("fay", 0); s.Configure(s.settings) }, "belongs to nothing", 0},
 		"another route": {func(s *env) { s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}; s.Configure(s.settings) }, "no agent", 0},
 		"two decide": {func(s *env) {
