@@ -738,8 +738,8 @@ func TestBetweenTheNoticeOfAMutedAgentAndTelegramsAnswer(t *testing.T) {
 	}{
 		"resume":        {func(*env) {}, resume, "uid:1000 goes on", permissions.AgentResumed},
 		"stop":          {func(*env) {}, stop, "uid:1000", permissions.AgentStopped},
-		"a lock":        {lock, resume, nothing, ""},
-		"a lock, why":   {lock, why, nothing, ""},
+		"a lock":        {lock, resume, "fay is locked", ""},
+		"a lock, why":   {lock, why, "fay is locked", ""},
 		"no account":    {without, resume, nothing, ""},
 		"another route": {sams, stop, "no agent", ""},
 	} {
