@@ -167,18 +167,22 @@ func (l *life) asks(ctx context.Context, n int, dice dice, proposed string) {
 	}
 }
 
-// newest is the request that was met last.
-func (l *life) newest() string {
-	ids := l.known()
-	return ids[len(ids)-1]
+// pick is one of the requests that were met, except some; empty: there is none. Several may be there at once, because a call that was
+// slow opens one after another was settled.
+func (l *life) pick(dice dice, except map[string]bool) string {
+	ids := slices.DeleteFunc(l.known(), func(id string) bool { return except[id] })
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[dice.IntN(len(ids))]
 }
 
 // decides is fay, who answers at the daemons' sockets.
 func (l *life) decides(ctx context.Context, n int, dice dice) {
 	settledOnes := map[string]bool{}
 	for tap, lostOnes := 0, 0; pause(ctx, dice.between(look, 400*time.Millisecond)); tap++ {
-		id := l.newest()
-		if settledOnes[id] {
+		id := l.pick(dice, settledOnes)
+		if id == "" {
 			continue
 		}
 		made := l.decide(ctx, n, dice, tap, id)
@@ -203,7 +207,7 @@ func (l *life) decide(ctx context.Context, n int, dice dice, tap int, id string)
 // reads looks at requests, and now and then cancels one or takes back what was allowed.
 func (l *life) reads(ctx context.Context, n int, dice dice) {
 	for pause(ctx, dice.between(look, 300*time.Millisecond)) {
-		id := l.newest()
+		id := l.pick(dice, nil)
 		path := "/v1/requests/" + id
 		switch dice.IntN(16) {
 		case 0:
