@@ -66,8 +66,8 @@ type process struct {
 	done chan struct{}
 }
 
-// newThree starts them; env is what the first has in its environment besides.
-func newThree(t *testing.T, env ...string) *three {
+// newThree starts them.
+func newThree(t *testing.T) *three {
 	t.Helper()
 	s := &three{t: t, clock: clock{time.Now(), 1}, phones: map[string]*telegramtest.Person{}, tally: &tally{},
 		mobiles: map[string]*whatsapptest.Person{}}
@@ -89,7 +89,6 @@ func newThree(t *testing.T, env ...string) *three {
 	for i := range 3 {
 		p := s.newProcess(keys)
 		if i == 0 {
-			p.env = append(p.env, env...)
 			p.link()
 		}
 		p.rise()
