@@ -2,10 +2,12 @@ package terminal_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -184,6 +186,43 @@ func TestSettledBeforeItsTurn(t *testing.T) {
 	h.next(t)
 	if strings.Contains(p.screen.String(), "SCND2") {
 		t.Errorf("what was never shown is mentioned:\n%s", p.screen)
+	}
+}
+
+// A card that took the place of one that went away by itself is answered a second later at the earliest: what was typed before may be
+// for the other. That is so of a card that comes later, too, and not of one that follows an answer.
+func TestAnAnswerIsNotForTheCardThatTookAnothersPlace(t *testing.T) {
+	const early = "Nothing was decided: the card before this one went away just now."
+	for name, sit := range consoles {
+		t.Run(name, func(t *testing.T) {
+			var passed atomic.Int64
+			begun := time.Now()
+			p := sit(t, func(o *terminal.Options) { o.Now = func() time.Time { return begun.Add(time.Duration(passed.Load())) } })
+			first, second, third := ask(permissions.KindPermission, nil), ask(permissions.KindPermission, nil), ask(permissions.KindPermission, nil)
+			h := takes(first, second, third)
+			p.runs(t, h)
+			a := p.isAsked(t, *first, "FRST2")
+			p.screen.asked(t, "FRST2")
+			b := p.isAsked(t, *second, "SCND2")
+			p.edit(t, &a, permissions.Withdraw{By: first.Caller.Name, At: first.CreatedAt})
+			p.screen.asked(t, "SCND2")
+			p.types(t, "y\n")
+			p.screen.sees(t, early)
+			h.none(t)
+			p.edit(t, &b, permissions.Withdraw{By: second.Caller.Name, At: second.CreatedAt})
+			p.screen.until(t, "it is gone", func(all string) bool { return strings.Count(all, "✖ Cancelled") == 2 })
+			passed.Add(int64(time.Hour))
+			p.isAsked(t, *third, "THRD2")
+			p.screen.asked(t, "THRD2")
+			p.types(t, "y\n")
+			p.screen.until(t, "it is refused again", func(all string) bool { return strings.Count(all, early) == 2 && awaits(all) })
+			h.none(t)
+			passed.Add(int64(time.Second))
+			p.types(t, "y\n")
+			if d := h.next(t); d.Request != third.ID {
+				t.Errorf("decided %+v", d)
+			}
+		})
 	}
 }
 

@@ -39,7 +39,8 @@ func (s *screen) apply(n update) {
 		return
 	}
 	it, known := s.seen[n.ref]
-	r := n.prompt.Request
+	r, was := n.prompt.Request, s.now
+	defer func() { s.gone = s.gone || was != nil && s.now == nil }()
 	switch {
 	case !known && n.prompt.Locked:
 	case !known && r.State == permissions.Pending:

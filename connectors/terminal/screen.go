@@ -16,6 +16,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 const (
@@ -23,6 +24,8 @@ const (
 	lookTime = 1000
 	// keyTime is how long the rest of a longer key may come after Esc, in milliseconds.
 	keyTime = 100
+	// settling is how long a card that took another's place has to be on the screen before answers count.
+	settling = time.Second
 )
 
 // screen is the state of Run. Only Run's goroutine uses it.
@@ -43,6 +46,9 @@ type screen struct {
 	listens bool      // nothing is asked, and input goes to an agent
 	draft   editor    // unfinished message to an agent, from before a card
 	struck  time.Time // time of the last input
+	gone    bool      // the last card went away without an answer from here
+	placed  time.Time // when the next one took its place
+	early   bool      // it was said that input counts only after settling
 	restore func()    // restores the terminal's modes; nil if they are unchanged
 	away    bool      // in the background
 	later   []string  // texts to show once in the foreground again
@@ -86,6 +92,9 @@ func (s *screen) turn(ctx context.Context) {
 	if s.now == nil && len(s.queue) > 0 && s.held() == 0 {
 		s.pauseChat()
 		s.now, s.queue = s.queue[0], s.queue[1:]
+		if s.gone {
+			s.gone, s.early, s.placed = false, false, s.t.o.Now()
+		}
 	}
 	switch {
 	case s.now == nil && s.chat != nil:
@@ -347,6 +356,13 @@ func (s *screen) read(ctx context.Context) {
 func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	entries, echo := editing()
 	s.struck = s.t.o.Now() // before the echo is seen
+	if s.now != nil && s.struck.Sub(s.placed) < settling {
+		if s.editor = (editor{raw: s.editor.raw}); !s.early {
+			s.say(s.t.language().Text(tooEarly))
+		}
+		s.early = true
+		return
+	}
 	if echo != "" {
 		s.write(echo)
 	}
@@ -362,6 +378,9 @@ func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 		s.enter(ctx, entries[0])
 	}
 }
+
+// tooEarly answers input that may be for the card before.
+const tooEarly i18n.Phrase = "Nothing was decided: the card before this one went away just now. Read this one, and answer again."
 
 // options say how a prompt is rendered here.
 func (s *screen) options(p connectors.Prompt) card.Options {

@@ -3,11 +3,14 @@ package terminal_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -15,7 +18,10 @@ func TestPassesTheSuite(t *testing.T) {
 	for name, sit := range consoles {
 		t.Run(name, func(t *testing.T) {
 			connectortest.Run(t, func(t *testing.T, in connectors.Services) connectortest.Harness {
-				p := sit(t, nil)
+				var later atomic.Int64 // what takes the place of another card is answered a second later
+				p := sit(t, func(o *terminal.Options) {
+					o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+				})
 				p.to.Services = in
 				return connectortest.Harness{
 					Connector: p.Terminal, To: fay,
@@ -26,6 +32,7 @@ func TestPassesTheSuite(t *testing.T) {
 					Is: func(id connectors.Identity) bool { return id.Console && id.UID == permissions.NoUID },
 					Do: func(t testing.TB, prompt connectors.Prompt, d connectors.Decision) {
 						p.screen.asked(t, prompt.Code)
+						later.Add(int64(time.Second))
 						p.types(t, keys(prompt, d, p.tty != nil))
 					},
 					Writes: func(t testing.TB, prompt connectors.Prompt, text string) {
