@@ -250,8 +250,9 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said, open []
 // NotRead says that a decision would allow what its author may not have read; empty if it would not.
 func (r *Reader) NotRead(m Message, d connectors.Decision, open []reply.Open) string {
 	_, allows := d.Answer.Scope()
-	if !allows || m.File || r.Unread == nil || !slices.ContainsFunc(open, func(o reply.Open) bool {
-		return o.Request.ID == d.Request && r.Unread(connectors.Prompt{Request: o.Request, Code: o.Code, To: m.Who})
+	if !allows || r.Unread == nil || !slices.ContainsFunc(open, func(o reply.Open) bool {
+		return o.Request.ID == d.Request && (!m.File || m.Card != o.Code) &&
+			r.Unread(connectors.Prompt{Request: o.Request, Code: o.Code, To: m.Who})
 	}) {
 		return ""
 	}

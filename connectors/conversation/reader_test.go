@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/i18n"
 )
@@ -357,5 +358,26 @@ func TestManyGrantsFitIntoAMessage(t *testing.T) {
 		!strings.HasSuffix(did.Say[0], "and 3 more; "+
 			"daycared grants lists all of them on the machine.") {
 		t.Errorf("%q, %v", did.Say, err)
+	}
+}
+
+// Only a reply to a request's own file shows that its author has read it: not to that of another one, or to a file without a code.
+func TestAnotherFileIsNotRead(t *testing.T) {
+	r := New(Options{Unread: func(connectors.Prompt) bool { return true }})
+	open := []reply.Open{{Request: permissions.Request{ID: "1"}, Code: "AAAAA"}}
+	for _, c := range []struct {
+		card   string
+		file   bool
+		answer permissions.Answer
+		says   bool
+	}{
+		{"AAAAA", true, permissions.Allow(permissions.Once), false},
+		{"BBBBB", true, permissions.Allow(permissions.Once), true}, {"", true, permissions.Allow(permissions.Once), true},
+		{"AAAAA", false, permissions.Allow(permissions.Once), true}, {"BBBBB", true, permissions.Deny, false},
+	} {
+		d := connectors.Decision{Request: "1", Code: "AAAAA", Answer: c.answer}
+		if words := r.NotRead(Message{Card: c.card, File: c.file}, d, open); (words != "") != c.says {
+			t.Errorf("%s in reply to %q (a file: %v): %q", c.answer, c.card, c.file, words)
+		}
 	}
 }

@@ -229,7 +229,8 @@ func (d *handler) decides(
 		return true, nil
 	}
 	for i, decision := range said.Decisions {
-		if words := d.reader.NotRead(conversation.Message{Who: who, File: d.onFile(u.Message)}, decision, open); words != "" {
+		read := conversation.Message{Who: who, Card: d.quoted(u.Message), File: d.onFile(u.Message)}
+		if words := d.reader.NotRead(read, decision, open); words != "" {
 			d.tell(ctx, u.Message, words)
 			continue
 		}

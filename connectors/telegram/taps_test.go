@@ -152,8 +152,20 @@ func TestTheFileIsReadBeforeItIsAllowed(t *testing.T) {
 	s.card("fay", "max.js")
 	s.until("the card is noted", s.upToDate)
 	file := s.sees("fay", "the whole edit", func(m telegramtest.Message) bool { return m.Document != nil && m.Document.Name == "max.js.diff" })
+
+	other := s.ask(toolCall("Write", strings.Replace(string(row), "min", "mid", 1)))
+	code, _ = codeOf(s.card("fay", "mid.js"))
+	s.until("the card is noted", s.upToDate)
+	for _, text := range []string{"yes " + code, "yes " + code + " 15m"} {
+		s.phones["fay"].Replies(file.ID, text) // the file of another request
+		s.told("fay", "Nothing was decided: you replied to the card of ")
+		s.waits(other)
+	}
 	s.phones["fay"].Replies(file.ID, "yes")
 	s.get(call, permissions.Approved)
+	s.phones["fay"].Replies(file.ID, "yes "+code) // of a settled one
+	s.drained()
+	s.waits(other)
 }
 
 // The second yes counts only after a first one of the same person, which an alert has answered, and a second later.
