@@ -60,9 +60,10 @@ const (
 	maxChanges, keptChanges = 1000, `5000`
 )
 
-// readAhead are the queries that a group of writes will make if other daemons have written, so that they cost one round trip.
+// readAhead are the queries that a group of writes will make because other daemons have written, so that they cost one round trip. Where
+// that is not known yet, each costs its own.
 func (s *Store) readAhead(group []*writeJob) (all []statement) {
-	if s.server == nil || !s.started || !s.server.others.Load() {
+	if s.server == nil || !s.started || !s.server.isOutdated() {
 		return nil
 	}
 	query := func(text string, args ...any) {

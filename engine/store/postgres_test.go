@@ -547,10 +547,12 @@ func TestADecisionAfterOthersWroteWaitsThreeTimesForPostgreSQL(t *testing.T) {
 	way := pgtest.NewProxy(t, url)
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	other, s := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, way.URL)
-	s.server.others.Store(true) // as Follow notes
 	fewest := int64(math.MaxInt64)
 	for range 4 {
 		r := insert(t, other)
+		if err := s.look(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil { // as Follow does
+			t.Fatal(err)
+		}
 		before := way.Trips()
 		c, err := s.Apply(t.Context(), r.ID, fayAllowsACall())
 		if err != nil || c.After.State != permissions.Approved || c.After.UsedAt.IsZero() {

@@ -277,8 +277,7 @@ func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Reques
 	if err := s.checkPathsLately(ctx); err != nil {
 		return permissions.Request{}, err
 	}
-	// Another daemon may have changed it a moment ago, and have told somebody so who now asks this one.
-	if row, cached := s.rows.get(id); cached && !s.server.hasOthers() {
+	if row, cached := s.rows.get(id); cached && s.isCurrent(ctx, row.Request) {
 		return row.Request, nil
 	}
 	begun := s.rows.reading(id)
@@ -287,6 +286,19 @@ func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Reques
 		s.rows.put(begun, r)
 	}
 	return r, err
+}
+
+const readRevision = `SELECT revision FROM requests WHERE id = $1`
+
+// isCurrent reports whether a cached request is as it is in the store. Another daemon may have changed it a moment ago, and have told
+// somebody so who now asks this one.
+func (s *Store) isCurrent(ctx context.Context, r permissions.Request) bool {
+	if !s.server.hasOthers() {
+		return true
+	}
+	revision := int64(-1)
+	err := s.readers.QueryRowContext(ctx, readRevision, r.ID).Scan(&revision)
+	return err == nil && revision == r.Revision
 }
 
 const readRequest = `SELECT ` + sealedRequest + ` FROM requests WHERE id = $1`
