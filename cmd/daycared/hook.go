@@ -154,7 +154,7 @@ func (c *CLI) look(d hooks.Dialect, call *hooks.Call, keyboard bool, gate string
 	return nil
 }
 
-// ownSettings returns an error if a call would change the settings by which its agent asks here, or their folder as a whole. Nobody is asked
+// ownSettings returns an error if a call would change the settings by which its agent asks here, or their whole folder. Nobody is asked
 // about that: it would end the asking. Of a program that the call only names nothing is known.
 func (c *CLI) ownSettings(d hooks.Dialect, call hooks.Call) error {
 	place, err := c.here()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 
@@ -134,7 +135,7 @@ func (c *serverConn) keepAhead(results pgx.BatchResults, one statement) error {
 		}
 	}
 	rows.Close()
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		return err
 	}
 	if c.ahead == nil {

@@ -70,8 +70,10 @@ type process struct {
 // newThree starts them.
 func newThree(t *testing.T) *three {
 	t.Helper()
-	s := &three{t: t, soaks: os.Getenv("CRASH_POINTS") != "", clock: clock{time.Now(), 1}, phones: map[string]*telegramtest.Person{}, tally: &tally{},
-		mobiles: map[string]*whatsapptest.Person{}}
+	s := &three{
+		t: t, soaks: os.Getenv("CRASH_POINTS") != "", clock: clock{time.Now(), 1}, tally: &tally{}, phones: map[string]*telegramtest.Person{},
+		mobiles: map[string]*whatsapptest.Person{},
+	}
 	s.binary = filepath.Join(t.TempDir(), "daycared")
 	// The tests of the command are the daemon when they have its name, and can be told to fail.
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", s.binary, "../../cmd/daycared").CombinedOutput(); err != nil {

@@ -78,7 +78,7 @@ func (s *three) live(ctx context.Context, name string, place int, seed uint64) e
 	if ctx.Err() != nil && s.ctx.Err() == nil {
 		return fmt.Errorf("%s is not answered in %s\n%s", name, patient, l.tell())
 	}
-	undecided, err := l.history.check()
+	undecided, err := l.check()
 	s.tally.requests.Add(int64(len(l.met)))
 	s.tally.undecided.Add(int64(undecided))
 	return err
