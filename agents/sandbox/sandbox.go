@@ -12,7 +12,7 @@
 // which neither can restrict by path, and never setuid or setgid. Landlock has no exceptions below an allowed folder,
 // so a policy that would include something of the daemon's is refused as a whole.
 //
-// Not covered: a hard link made beforehand from an allowed folder to a file outside is that file, and a bind mount of
+// Not covered: a hard link made beforehand from an allowed folder to another file outside is that file, and a bind mount of
 // something else than the daemon's is the folder that it shows; neither can be made from inside. The existence and size of files
 // outside can be queried, and their times set. Processor, memory and disk use are not limited.
 package sandbox
@@ -146,8 +146,12 @@ func (s *Sandbox) admit(w Policy) error {
 	return nil
 }
 
-// refuseOwn refuses paths that overlap with the daemon's, by name or through symbolic links.
+// refuseOwn refuses paths that overlap with the daemon's, by name or through links. Where a hard link lies, nothing tells.
 func (s *Sandbox) refuseOwn(paths ...string) error {
+	if file, found := own.Linked(s.own); found && len(paths) > 0 {
+		return fmt.Errorf("reach %s: %w: %s has another hard link, which may lie there; remove that link, or put a copy in the file's place",
+			paths[0], ErrOwn, file)
+	}
 	for _, p := range paths {
 		if file, found := own.Find(s.own, p); found {
 			return fmt.Errorf("reach %s: %w: %s; a folder cannot be allowed without what lies in it", p, ErrOwn, file)

@@ -17,7 +17,18 @@ import (
 func TestTheDaemonsOwn(t *testing.T) {
 	dir := tempFiles(t, "ws/file", "state/daycared/db", "home/.config/x")
 	at := func(name string) string { return filepath.Join(dir, name) }
-	for link, target := range map[string]string{"alias": "state", "ws/state": "../state"} {
+	for _, folder := range []string{"linked/deep", "hard"} {
+		if err := os.MkdirAll(at(folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(at("linked/deep/key"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(at("linked/deep/key"), at("hard/key")); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"alias": "state", "ws/state": "../state", "soft": "linked"} {
 		if err := os.Symlink(target, at(link)); err != nil {
 			t.Fatal(err)
 		}
@@ -41,6 +52,8 @@ func TestTheDaemonsOwn(t *testing.T) {
 		{"in what everybody may read", []string{"/usr/local/etc/daycared.yaml"}, Policy{}, ErrOwn},
 		{"an account's name is in what everybody may read", []string{"/etc/passwd"}, Policy{}, ErrOwn},
 		{"beside what everybody may read", []string{"/etc/daycared/config.yaml"}, Policy{}, nil},
+		{"a hard link, in what everybody may read perhaps", []string{at("linked/deep/key")}, Policy{Write: []string{at("hard")}}, ErrOwn},
+		{"a hard link from a folder, in what everybody may read perhaps", []string{at("soft")}, Policy{Read: []string{at("hard/key")}}, ErrOwn},
 		{"its binary, named", []string{self()}, Policy{Read: []string{self()}}, nil},
 		{"its binary, named, to write", []string{self()}, Policy{Write: []string{self()}}, ErrOwn},
 		{"its binary, to write", nil, Policy{Write: []string{filepath.Dir(self())}}, ErrOwn},

@@ -7,6 +7,7 @@ package own
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"math"
 	"net/url"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -32,6 +34,28 @@ func Find(files []string, path string) (what string, found bool) {
 func (l *Search) Find(path string) (what string, found bool) {
 	p := l.find(path)
 	return p.what, p.inside || p.around
+}
+
+// Linked returns a regular file of the daemon's, named or in one of its folders, that has a hard link besides: it may lie in any folder.
+func Linked(files []string) (file string, found bool) {
+	for _, name := range files {
+		_ = filepath.WalkDir(Resolve(name), func(at string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return nil
+			}
+			if info, err := e.Info(); err == nil {
+				if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
+					file, found = at, true
+					return fs.SkipAll
+				}
+			}
+			return nil
+		})
+		if found {
+			return file, true
+		}
+	}
+	return "", false
 }
 
 // place is what belongs to the daemon that a path is or lies in (inside), or only covers (around).
