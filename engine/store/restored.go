@@ -62,7 +62,7 @@ func (s *Store) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		why, err := s.restoreReason(ctx, t, l, m, text)
+		why, err := s.restoreReason(ctx, t, l, m, text, said.restored)
 		if why == "" && l.began.Before(said.restored.At) {
 			why = "what it says of itself is from before it was restored"
 		}
@@ -165,8 +165,10 @@ const checkpointLog = `PRAGMA wal_checkpoint(PASSIVE)`
 const emptyLog = `PRAGMA wal_checkpoint(TRUNCATE)`
 
 // restoreReason returns why the store counts as restored; empty if it does not. A mark that was answered already and could
-// not be replaced since is no news.
-func (s *Store) restoreReason(ctx context.Context, t *tx, l lifeRecord, m *mark, text string) (why string, err error) {
+// not be replaced since is no news, nor is one of a daemon for which another one on the same database has begun the new life.
+func (s *Store) restoreReason(
+	ctx context.Context, t *tx, l lifeRecord, m *mark, text string, restored permissions.Entry,
+) (why string, err error) {
 	switch {
 	case s.newKey != "" && s.newKey != firstKey:
 		return s.newKey, nil
@@ -184,6 +186,8 @@ func (s *Store) restoreReason(ctx context.Context, t *tx, l lifeRecord, m *mark,
 		return "", nil
 	case m.Chain != s.chain:
 		return "it is another store than the one that was here", nil
+	case s.server != nil && isLeftBehind(m, restored):
+		return "", nil
 	case l.opens < m.Opens:
 		return "it is an older copy", nil
 	case m.Seq > t.seq:
@@ -198,6 +202,12 @@ func (s *Store) restoreReason(ctx context.Context, t *tx, l lifeRecord, m *mark,
 		return "", err
 	}
 	return "its audit went another way", nil
+}
+
+// isLeftBehind reports whether a mark is of what a new life, of which the entry tells, has left behind.
+func isLeftBehind(m *mark, restored permissions.Entry) bool {
+	from, err := strconv.ParseInt(restored.Detail[backTo], 10, 64)
+	return err == nil && from < m.Seq && m.Seq < restored.Seq
 }
 
 // restateClosed records in the audit of a new life what is closed although its own entries have it open or lack it, and
