@@ -198,13 +198,29 @@ func (r *Reader) Before(ctx context.Context, m Message, codes []string) (settled
 	for _, code := range codes {
 		q, err := r.Inbound.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // without an answer it decides nothing
 		why = append(why, err)
-		if slices.ContainsFunc(q.Votes, func(v permissions.Vote) bool {
-			return v.By == m.Who.Name && m.Key != "" && strings.HasPrefix(v.Key, m.Key+":")
-		}) {
+		if m.Key != "" && voted(q, m.Who, m.Key+":") {
 			settled = append(settled, reply.Open{Request: q, Code: code, ShownAt: m.At})
 		}
 	}
 	return settled, why
+}
+
+// voted reports whether a person voted on q by a message whose key begins with key.
+func voted(q permissions.Request, who connectors.Person, key string) bool {
+	return slices.ContainsFunc(q.Votes, func(v permissions.Vote) bool { return v.By == who.Name && strings.HasPrefix(v.Key, key) })
+}
+
+// StillCounts is the reply to somebody who edited or deleted the message with that key: their votes by it that wait for those of
+// others count nevertheless. Empty if there are none.
+func (r *Reader) StillCounts(ctx context.Context, id connectors.Identity, who connectors.Person, key string) (string, error) {
+	waiting, err := r.waiting(ctx, id)
+	var rows []string
+	for _, s := range waiting {
+		if voted(s.Request, who, key+":") {
+			rows = append(rows, reply.StillCounts(s.Request, s.Code, who.Language))
+		}
+	}
+	return strings.Join(rows, "\n"), err
 }
 
 // refused says why nothing was decided.
@@ -291,7 +307,7 @@ func (r *Reader) Open(
 		return nil, "", err
 	}
 	for _, s := range waiting {
-		o := reply.Open{Request: s.Request, Code: s.Code}
+		o := reply.Open{Request: s.Request, Code: s.Code, Voted: voted(s.Request, who, "")}
 		for _, c := range s.Copies {
 			if c.Person == who.Name && c.Connector == id.Via && (c.Ref != "" || !c.SentAt.IsZero() || s.Code == card) {
 				if at := r.shownAt(c); o.ShownAt.IsZero() || at.Before(o.ShownAt) { // in private, and later in a group

@@ -30,6 +30,7 @@ type Open struct {
 	// ShownAt is when its card was shown, by the clock that dates messages (in whole seconds if that does); zero: not yet.
 	// An earlier message decides nothing about it.
 	ShownAt time.Time
+	Voted   bool // by the author
 }
 
 // Said is the meaning of a message. Without decisions, nothing was decided.
@@ -152,12 +153,23 @@ func (c chat) reaction(text string) Said {
 		return c.judge(sentence{act: a, codes: []string{quoted}, quoted: true})
 	case ok && len(c.open) > 0:
 		return c.bare()
+	case waits && o.Voted:
+		return Said{Say: StillCounts(o.Request, o.Code, c.Language)}
 	case waits && text == "":
 		return Said{Say: c.Language.Sprintf("Nothing was changed: taking a reaction back undoes nothing. %s.", c.hint(o))}
 	case waits:
 		return Said{Say: c.Language.Sprintf("Nothing was decided. %s.", c.hint(o))}
 	}
 	return Said{}
+}
+
+// StillCounts tells a person who takes a vote back or changes it that it counts, and how to stop the request.
+func StillCounts(r permissions.Request, code string, in i18n.Language) string {
+	say := in.Sprintf("Your answer to %s still counts: taking it back or changing it undoes nothing.", code)
+	if r.Offers(permissions.Deny) {
+		say += " " + in.Sprintf("To stop the request, you or anybody else who is asked writes %s.", chat{Message: Message{Language: in}}.no(code))
+	}
+	return say
 }
 
 // isTalk reports whether a message only begins like an answer ("Great idea"), or has a pause's words without a pause.

@@ -70,7 +70,8 @@ func TestACodeHeldTwiceDecidesNothing(t *testing.T) {
 }
 
 func TestWhatAPersonIsTold(t *testing.T) {
-	two := waiting[:2]
+	two, voted := waiting[:2], []reply.Open{waiting[0]}
+	voted[0].Voted = true
 	var many []reply.Open
 	for n := range int64(12) {
 		many = append(many, reply.Open{Code: permissions.Coder{}.Encode(n), Request: permission, ShownAt: noon})
@@ -109,6 +110,9 @@ func TestWhatAPersonIsTold(t *testing.T) {
 		{reply.Message{Text: "CH5SE blgo"}, waiting, "CH5SE takes another answer. Reply CH5SE and a number from 1 to 5 or the " +
 			"words of an option, or CH5SE other: and words of your own."},
 		{reply.Message{Text: "", Quotes: "K7F3Q", Reaction: true}, two, "taking a reaction back undoes nothing. " + hint + "."},
+		{reply.Message{Text: "", Quotes: "K7F3Q", Reaction: true}, voted, "Your answer to K7F3Q still counts: " +
+			"taking it back or changing it undoes nothing. To stop the request, you or anybody else who is asked writes NO K7F3Q."},
+		{reply.Message{Text: "❤", Quotes: "K7F3Q", Reaction: true}, voted, "Your answer to K7F3Q still counts: "},
 		{reply.Message{Text: "K7F3Q please", Console: true}, two, "Type yes K7F3Q or no K7F3Q, yes"}, // nobody reacts there
 		// Of high risk, a console has one form, in every hint: its prompt's.
 		{reply.Message{Text: "R5SKY please", Console: true}, waiting, "High risk: type yes R5SKY or no R5SKY, " +

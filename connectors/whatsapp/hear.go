@@ -21,6 +21,7 @@ type incoming struct {
 	quotes   string      // id of the message that it replies or reacts to, or empty
 	reaction bool        // text is an emoji, empty if it was removed
 	onOwn    bool        // it reacts to a message of its own author
+	changes  string      // id of the message that it edits or deletes, or empty
 	unread   i18n.Phrase // what kind of content is not read, in a person's words; empty for what nobody sends by hand
 	author   string      // author and chat of the message that it replies or reacts to, as the sender states them; may be empty
 	chat     string
@@ -62,6 +63,9 @@ func decode(e *events.Message) (h incoming, not string) {
 	m := e.Message
 	takenBack := m.GetReactionMessage() != nil && m.GetReactionMessage().GetText() == ""
 	if e.IsEdit || m.GetProtocolMessage() != nil || (i.Edit != types.EditAttributeEmpty && !takenBack) {
+		if p := m.GetProtocolMessage(); p.GetType() == waE2E.ProtocolMessage_REVOKE || p.GetType() == waE2E.ProtocolMessage_MESSAGE_EDIT {
+			h.changes = p.GetKey().GetID()
+		}
 		if e.IsEdit {
 			h.unread = conversation.Edited
 		}

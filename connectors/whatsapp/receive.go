@@ -42,7 +42,7 @@ func (d *handler) message(ctx context.Context, e *events.Message) bool {
 	}
 	if not != "" {
 		d.log.Debug("ignore whatsapp message", "why", not)
-		if h.unread != "" && !d.read(h) {
+		if (h.unread != "" || h.changes != "") && !d.read(h) {
 			d.noteRead(h)
 			d.unheard(ctx, h)
 		}
@@ -105,7 +105,7 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 	return nil
 }
 
-// unheard tells a configured person that what they sent is not read.
+// unheard tells a configured person that what they sent is not read, or that the vote that they edited or deleted still counts.
 func (d *handler) unheard(ctx context.Context, h incoming) {
 	cli := d.client.Load()
 	if cli == nil {
@@ -120,7 +120,13 @@ func (d *handler) unheard(ctx context.Context, h incoming) {
 	if err != nil {
 		return // unknown accounts get no answer
 	}
-	words, err := d.reader.Unheard(ctx, id, who, h.unread, true)
+	words, err := "", error(nil)
+	if h.changes != "" {
+		words, err = d.reader.StillCounts(ctx, id, who, Name+":"+from.number+":"+h.changes)
+	}
+	if err == nil && words == "" && h.unread != "" {
+		words, err = d.reader.Unheard(ctx, id, who, h.unread, true)
+	}
 	if err != nil || words == "" {
 		return
 	}
