@@ -12,7 +12,7 @@ import (
 // mount is a row of Linux's /proc/self/mountinfo: the folder of a file system that is mounted, and where.
 type mount struct {
 	device, root, at string
-	layers           []string // of an overlay: the folders that it shows
+	layers           []string // of an overlay: the folders that it shows; empty: it cannot be followed
 }
 
 // mounts returns the mounts of this process, in their order; none where there is no such file.
@@ -20,7 +20,7 @@ func mounts() (all []mount) {
 	text, _ := os.ReadFile("/proc/self/mountinfo")
 	for row := range strings.Lines(string(text)) {
 		if f := strings.Fields(row); len(f) > 4 {
-			all = append(all, mount{f[2], unescape.Replace(f[3]), unescape.Replace(f[4]), layers(f)})
+			all = append(all, mount{f[2], unescape.Replace(f[3]), unescape.Replace(f[4]), follow(layers(f))})
 		}
 	}
 	return all
@@ -37,42 +37,83 @@ func layers(row []string) (folders []string) {
 			folders = append(folders, strings.Split(unescape.Replace(value), ":")...)
 		}
 	}
-	return folders
+	return slices.DeleteFunc(folders, func(f string) bool { return f == "" }) // before layers of data alone is an empty one
+}
+
+// follow resolves layers. One that is relative or gone may be any folder.
+func follow(layers []string) []string {
+	for i, layer := range layers {
+		if _, err := os.Stat(layer); err != nil || !filepath.IsAbs(layer) {
+			layers[i] = ""
+		} else {
+			layers[i] = Resolve(layer)
+		}
+	}
+	return layers
 }
 
 // unescape replaces what the kernel escapes in the names of a row.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// mounted returns under which other names the files are seen because a folder around them, or one in them, is mounted elsewhere.
+// system are where an overlay of the system's own lies, whose layers often are gone: a container's, a live system's, systemd's extensions.
+var system = []string{"/", "/usr", "/etc", "/opt"}
+
+// mounted returns under which other names the files are seen because a folder around them, or one in them, is mounted elsewhere. In
+// doubt, that is every overlay of which a layer cannot be followed.
 func mounted(files []string, all []mount) (names []string) {
-	for _, file := range files {
-		var in mount
-		for _, m := range all { // of two at one place, the later one is seen
-			if permissions.Within(m.at, file) && len(m.at) >= len(in.at) {
-				in = m
-			}
+	for _, m := range all {
+		if slices.Contains(m.layers, "") && !slices.ContainsFunc(all, func(o mount) bool {
+			return o.device == m.device && (slices.Contains(system, o.at) ||
+				slices.ContainsFunc(files, func(file string) bool { return permissions.Within(o.at, file) }))
+		}) {
+			names = append(names, m.at)
 		}
-		where := filepath.Join(in.root, strings.TrimPrefix(file, in.at))
-		for _, m := range all {
+	}
+	folders := make([][]mount, len(all)) // of the layers of each
+	for i, m := range all {
+		for _, layer := range m.layers {
+			device, root := lies(layer, all)
+			folders[i] = append(folders[i], mount{device, root, "/", nil})
+		}
+	}
+	seen := slices.Concat(files, names)
+	for n := 0; n < len(seen); n++ { // a mount of a mount, too
+		device, where := lies(seen[n], all)
+		for i, m := range all {
 			var shown []string
-			if in.at != "" && m.device == in.device {
+			if device != "" && m.device == device {
 				shown = append(shown, m.shows(where))
 			}
-			for _, layer := range m.layers {
-				if rest, below := strings.CutPrefix(file+"/", layer+"/"); below {
-					shown = append(shown, m.shows("/"+strings.TrimSuffix(rest, "/")))
-				} else if permissions.Within(file, layer) {
+			for l, layer := range m.layers {
+				folder := folders[i][l]
+				in := folder.shows(where)
+				switch {
+				case layer == "":
+				case in != "" && folder.device == device:
+					shown = append(shown, m.shows(in))
+				case permissions.Within(seen[n], layer):
 					shown = append(shown, m.at)
 				}
 			}
 			for _, name := range shown {
-				if name != "" && !slices.Contains(files, name) && !slices.Contains(names, name) {
-					names = append(names, name)
+				if name != "" && !slices.ContainsFunc(seen, func(known string) bool { return permissions.Within(known, name) }) {
+					seen, names = append(seen, name), append(names, name)
 				}
 			}
 		}
 	}
 	return names
+}
+
+// lies returns on which device a path lies, and where there; nothing without a mount around it.
+func lies(path string, all []mount) (device, where string) {
+	var in mount
+	for _, m := range all { // of two at one place, the later one is seen
+		if permissions.Within(m.at, path) && len(m.at) >= len(in.at) {
+			in = m
+		}
+	}
+	return in.device, filepath.Join(in.root, strings.TrimPrefix(path, in.at))
 }
 
 // shows returns under which name a mount shows a file of its file system, or what lies in it; empty: it does not.
