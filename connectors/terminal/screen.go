@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -356,7 +357,7 @@ func (s *screen) read(ctx context.Context) {
 func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	entries, echo := editing()
 	s.struck = s.t.o.Now() // before the echo is seen
-	if s.now != nil && s.struck.Sub(s.placed) < settling {
+	if s.now != nil && s.struck.Sub(s.placed) < settling && !s.orders(entries) {
 		if s.editor = (editor{raw: s.editor.raw}); !s.early {
 			s.say(s.t.language().Text(tooEarly))
 		}
@@ -377,6 +378,14 @@ func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	if len(entries) > 0 {
 		s.enter(ctx, entries[0])
 	}
+}
+
+// orders reports whether what is typed decides nothing whatever card is shown: an order, or the end.
+func (s *screen) orders(entries []entry) bool {
+	if len(entries) > 0 {
+		return entries[0].end || strings.HasPrefix(entries[0].line, "/")
+	}
+	return bytes.HasPrefix(s.editor.line, []byte("/"))
 }
 
 // tooEarly answers input that may be for the card before.
