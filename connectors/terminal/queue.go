@@ -40,7 +40,9 @@ func (s *screen) apply(n update) {
 	}
 	it, known := s.seen[n.ref]
 	r, was := n.prompt.Request, s.now
-	defer func() { s.gone = s.gone || was != nil && s.now == nil }()
+	defer func() { // what this person decides elsewhere goes away when they want it
+		s.gone = s.gone || was != nil && s.now == nil && r.DecidedBy != was.prompt.To.Name
+	}()
 	switch {
 	case !known && n.prompt.Locked:
 	case !known && r.State == permissions.Pending:

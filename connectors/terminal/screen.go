@@ -93,7 +93,7 @@ func (s *screen) turn(ctx context.Context) {
 	if s.now == nil && len(s.queue) > 0 && s.held() == 0 {
 		s.pauseChat()
 		s.now, s.queue = s.queue[0], s.queue[1:]
-		if s.gone {
+		if s.placed = (time.Time{}); s.gone {
 			s.gone, s.early, s.placed = false, false, s.t.o.Now()
 		}
 	}

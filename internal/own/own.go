@@ -41,7 +41,7 @@ func Linked(files []string) (file string, found bool) {
 	for _, name := range files {
 		_ = filepath.WalkDir(Resolve(name), func(at string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() {
-				return nil
+				return nil //nolint:nilerr // of what cannot be read nothing is known
 			}
 			if info, err := e.Info(); err == nil {
 				if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
