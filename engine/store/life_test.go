@@ -504,3 +504,57 @@ func TestARestoreSaysThatClosingsWerePruned(t *testing.T) {
 		t.Errorf("suspended are %v; left: %v, %v", r.Now.Grants, r.Left, err)
 	}
 }
+
+// TestOneRestoreIsOneNewLife, whichever of the daemons on the database starts first.
+func TestOneRestoreIsOneNewLife(t *testing.T) {
+	url, paths := emptyDatabase(t), []string{filepath.Join(t.TempDir(), "daycared.db"), filepath.Join(t.TempDir(), "daycared.db")}
+	older := url[:strings.LastIndex(url, "/")] + "/older?sslmode=disable"
+	name := url[strings.LastIndex(url, "/")+1 : strings.LastIndex(url, "?")]
+	open := func(url string) (a, b *Store) {
+		a = openOn(t.Context(), t, paths[0], url)
+		key, err := os.ReadFile(filepath.Join(filepath.Dir(paths[0]), "audit.key"))
+		if err := errors.Join(err, os.WriteFile(filepath.Join(filepath.Dir(paths[1]), "audit.key"), key, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return a, openOn(t.Context(), t, paths[1], url)
+	}
+	closes := func(all ...*Store) {
+		for _, s := range all {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	goesOn := func(s *Store) {
+		insert(t, s)
+		if _, err := s.Heartbeat(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lives := func() string {
+		return query(t, older, `SELECT COUNT(*)::text FROM audit WHERE type = 'STORE_RESTORED'`)
+	}
+	closes(open(url))
+	admin := older[:strings.LastIndex(older, "/")] + "/postgres?sslmode=disable"
+	query(t, admin, `CREATE DATABASE older TEMPLATE `+name)
+	defer query(t, admin, `DROP DATABASE older WITH (FORCE)`)
+	a, b := open(url)
+	goesOn(a)
+	goesOn(b)
+	closes(a, b)
+	a, b = open(older)
+	if lives() != "1" {
+		t.Errorf("%s new lives have begun", lives())
+	}
+	goesOn(a)
+	goesOn(b)
+	closes(a, b)
+	if closes(open(older)); lives() != "1" {
+		t.Errorf("%s new lives have begun", lives())
+	}
+	a, b = open(url) // it is older than both now
+	if got := query(t, url, `SELECT COUNT(*)::text FROM audit WHERE type = 'STORE_RESTORED'`); got != "1" {
+		t.Errorf("%s new lives have begun of the other database", got)
+	}
+	closes(a, b)
+}
