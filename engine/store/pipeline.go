@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -36,6 +37,9 @@ func (c *serverConn) QueryContext(ctx context.Context, text string, args []drive
 		c.first, c.ahead = nil, nil
 		rows, err = c.queryAfter(ctx, first, text, args)
 	} else if rows = c.wasAhead(text, args); rows == nil {
+		if !strings.HasPrefix(text, "SELECT ") { // it may write
+			c.ahead = nil
+		}
 		rows, err = c.Conn.QueryContext(ctx, onPostgres(text), escapeArgs(args))
 	}
 	if err != nil {

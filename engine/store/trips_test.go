@@ -86,6 +86,28 @@ func TestADecisionAfterOthersWroteWaitsThreeTimesForPostgreSQL(t *testing.T) {
 	}
 }
 
+// TestAWriteReadsWhatItWrote, although what others wrote was read ahead.
+func TestAWriteReadsWhatItWrote(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	other, s := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	r := insert(t, other)
+	if err := s.look(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	left, enough := -1, errors.New("enough")
+	err := s.write(t.Context(), func(ctx context.Context, w *tx) (err error) {
+		one := 0
+		w.returning(ctx, &one, `UPDATE requests SET state = 'denied' WHERE id = $1 RETURNING 1`, r.ID)
+		if left, err = count(ctx, w, countPending); err != nil {
+			return err
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) || left != 0 {
+		t.Errorf("%d requests wait, %v", left, err)
+	}
+}
+
 // TestAStatementThatFailsInTheEndFailsItsWriteAlone, although it is sent with the statements of others.
 func TestAStatementThatFailsInTheEndFailsItsWriteAlone(t *testing.T) {
 	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), emptyDatabase(t))

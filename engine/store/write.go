@@ -178,7 +178,7 @@ func (s *Store) transact(ctx context.Context, t *tx, ahead []statement, do func(
 	}
 	if t.pipelined {
 		end := []statement{{text: "COMMIT"}}
-		if s.server.others.Load() {
+		if s.server.hasOthers() {
 			end = append(end, statement{text: notifyOthers, args: []any{s.server.id}, hint: true})
 		}
 		err = t.send(ctx, end...)
