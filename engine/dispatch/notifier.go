@@ -93,7 +93,11 @@ func (t *noticeSender) sendDue(ctx context.Context) (wait time.Duration, err err
 
 func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permissions.Notice) {
 	for _, n := range notices {
+		at := t.e.clock.Elapsed()
 		later, err := t.e.tell(ctx, n)
+		if err != nil {
+			at = t.e.clock.Elapsed()
+		}
 		if again := connectors.RetryAfter(err); again > 0 {
 			t.e.log.Info("notice deferred", "about", n.About, "delay", again, "err", err)
 			later = again
@@ -107,7 +111,7 @@ func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permis
 		}
 		if later > 0 {
 			t.mu.Lock()
-			t.rests[n.ID] = t.e.clock.Elapsed() + later
+			t.rests[n.ID] = at + later
 			t.mu.Unlock()
 		}
 	}
@@ -386,11 +390,11 @@ func (d *Dispatch) NoteUnknownSender(ctx context.Context, s permissions.UnknownS
 func (d *Dispatch) tellOfStrangers(
 	ctx context.Context, n permissions.Notice, owner connectors.Person,
 ) (later time.Duration, err error) {
+	now := d.clock.Stamp() // before they are read: whoever writes until the notice is due is in it
 	met, err := d.store.UnknownSenders(ctx)
 	if err != nil {
 		return 0, err
 	}
-	now := d.clock.Stamp()
 	left := met.ToldAt.Add(permissions.UnknownSendersEvery).Sub(now)
 	if !met.ToldAt.IsZero() && left > 0 && left <= permissions.UnknownSendersEvery { // else the clock was set back
 		return min(left, shared.Idle), nil
