@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -230,5 +231,43 @@ func TestArgumentsThatCannotBeAnsweredWithAreLeftOut(t *testing.T) {
 		"SELECT 'S', 1, n, 'read_file', args, 5, 5, TRUE, '' FROM two")
 	if n, err := length(o.ExecutionsOf(t.Context(), "S", 0, 9)); err != nil || n != 1 {
 		t.Errorf("%d calls, %v; want the good one", n, err)
+	}
+}
+
+// TestAStoreThatWasCutOffIsDamaged: its disk is not to blame, whether a daemon was killed before, or runs.
+func TestAStoreThatWasCutOffIsDamaged(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	cut := func(path string) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err == nil {
+			err = os.Truncate(path, info.Size()/2)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := filepath.Join(t.TempDir(), "daycared.db")
+	copyFiles(t, o.path, killed, "", logSuffix)
+	cut(killed)
+	if _, err := o.writer.ExecContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		t.Fatal(err)
+	}
+	cut(o.path)
+	for _, c := range []struct {
+		what string
+		err  error
+	}{
+		{"the start", second(Open(t.Context(), options(killed)))},
+		{"a read", second(o.Pending(t.Context(), "", "", 9))},
+		{"the audit", second(o.Store.Verify(t.Context()))},
+		{"a write", o.Health(t.Context())},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), "is damaged") || !strings.Contains(c.err.Error(), "daycared restore FILE") {
+			t.Errorf("%s says %v", c.what, c.err)
+		}
+	}
+	if _, err := VerifyFile(t.Context(), options(killed)); err == nil || !strings.Contains(err.Error(), "try another backup") {
+		t.Errorf("verify says %v", err)
 	}
 }

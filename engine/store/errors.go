@@ -25,6 +25,7 @@ type Error struct {
 	Advice string // what to do about it
 	Err    error  // as SQLite or the system said it
 	Row    bool   // concerns one row; all others are usable
+	damage bool   // of the whole file
 }
 
 func (e *Error) Error() string { return e.What + "; " + e.Advice }
@@ -89,7 +90,16 @@ func IsFull(err error) bool {
 // diagnose finds what is wrong with the store at path and what to do.
 func diagnose(path string, failed sqlite3.Error, err error) *Error {
 	e := &Error{Err: err}
+	// Where a file ends too early, SQLite speaks of the disk, with whatever error the system had last. A disk that fails has one of its own.
+	cut := (failed.ExtendedCode == sqlite3.ErrIoErrShortRead || failed.ExtendedCode == sqlite3.ErrIoErr.Extend(0)) &&
+		slices.Contains([]syscall.Errno{0, syscall.ENOENT, syscall.EAGAIN}, failed.SystemErrno)
 	switch {
+	case cut, failed.Code == sqlite3.ErrCorrupt, failed.Code == sqlite3.ErrNotADB:
+		if cut {
+			err = errors.New("a part of its file is missing")
+		}
+		e.What, e.damage = fmt.Sprintf("the store %s is damaged (%v)", path, err), true
+		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE"
 	case IsFull(err):
 		e.What = "the disk under " + filepath.Dir(path) + " is full"
 		e.Advice = "free some space, nothing needs a restart"
@@ -103,9 +113,6 @@ func diagnose(path string, failed sqlite3.Error, err error) *Error {
 		failed.Code == sqlite3.ErrIoErr && (failed.SystemErrno == syscall.EPERM || failed.SystemErrno == syscall.EACCES):
 		e.What = fmt.Sprintf("the store %s cannot be written (%v)", path, err)
 		e.Advice = "make the file, its folder and its disk writable for the daemon's account, then start daycared again"
-	case failed.Code == sqlite3.ErrCorrupt, failed.Code == sqlite3.ErrNotADB:
-		e.What = fmt.Sprintf("the store %s is damaged (%v)", path, err)
-		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE"
 	case failed.Code == sqlite3.ErrCantOpen:
 		e.What = fmt.Sprintf("the store %s cannot be opened (%v)", path, err)
 		e.Advice = "check that its folder exists and that both belong to the daemon's account"
@@ -130,7 +137,7 @@ func copyError(ctx context.Context, err error, from, to string) error {
 		return ctx.Err()
 	case !errors.As(err, &failed):
 		return err
-	case failed.Code == sqlite3.ErrFull, failed.Code == sqlite3.ErrIoErr:
+	case failed.Code == sqlite3.ErrFull, failed.Code == sqlite3.ErrIoErr && !diagnose(from, failed, err).damage:
 		return diagnose(to, failed, err)
 	}
 	return diagnose(from, failed, err)

@@ -171,7 +171,7 @@ func (s *Store) fault(ctx context.Context, err error) error {
 		return s.serverFault(err)
 	}
 	e := diagnose(s.path, failed, err)
-	if failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB {
+	if e.damage {
 		s.log.Error("store damaged: not written until restart", "path", s.path, "err", err)
 		s.damage.CompareAndSwap(nil, e)
 	}
