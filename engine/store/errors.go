@@ -38,11 +38,17 @@ func (e *Error) Is(target error) bool {
 	return target == permissions.ErrBroken || e.Row && target == permissions.ErrRow
 }
 
+// What puts a backup of a store in its place: of one in a file, and in PostgreSQL.
+const (
+	restoresFile   = "daycared restore FILE"
+	restoresServer = "pg_restore of a dump of the database, while no daemon runs on it"
+)
+
 // damaged is the error of a row with invalid content.
 func damaged(what string, err error) error {
 	return &Error{
 		What: fmt.Sprintf("%s is damaged in the store (%v)", what, err), Err: err,
-		Advice: "stop daycared and put a backup in its place: daycared restore FILE",
+		Advice: "stop daycared and put a backup in its place: " + restoresFile,
 	}
 }
 
@@ -50,7 +56,7 @@ func damaged(what string, err error) error {
 func unsealed(row string) error {
 	return &Error{
 		Row: true, What: row + " does not carry the seal of this store: it was changed behind daycared's back, or is damaged",
-		Advice: "see daycared audit verify, and put a backup in its place: daycared restore FILE",
+		Advice: "see daycared audit verify, and put a backup in its place: " + restoresFile,
 	}
 }
 
@@ -99,7 +105,7 @@ func diagnose(path string, failed sqlite3.Error, err error) *Error {
 			err = errors.New("a part of its file is missing")
 		}
 		e.What, e.damage = fmt.Sprintf("the store %s is damaged (%v)", path, err), true
-		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE"
+		e.Advice = "stop daycared and put a backup in its place: " + restoresFile
 	case IsFull(err):
 		e.What = "the disk under " + filepath.Dir(path) + " is full"
 		e.Advice = "free some space, nothing needs a restart"
@@ -121,7 +127,7 @@ func diagnose(path string, failed sqlite3.Error, err error) *Error {
 		e.Advice = "check the disk and what the kernel says of it, then start daycared again"
 	case failed.Code == sqlite3.ErrError, failed.Code == sqlite3.ErrConstraint: // a foreign schema, for example
 		e.What = fmt.Sprintf("the store %s does not work (%v)", path, err)
-		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE; if that does not help, this is a fault of daycared"
+		e.Advice = "stop daycared and put a backup in its place: " + restoresFile + "; if that does not help, this is a fault of daycared"
 	default:
 		e.What = fmt.Sprintf("the store %s does not work (%v)", path, err)
 		e.Advice = "stop daycared and check the store: daycared audit verify " + path + "; if it is sound, this is a fault of daycared"

@@ -124,7 +124,7 @@ func (s *Store) wrongKey(file string, i identity, keyed string, err error) error
 		return &Error{
 			What: fmt.Sprintf("the store %s was changed behind daycared's back: its entries carry the seals of the audit key %s, and what it "+
 				"says of itself does not", s.name(), file),
-			Advice: "put a backup in its place: daycared restore FILE; without one, daycared audit new-key leaves out what was changed and " +
+			Advice: "put a backup in its place: " + restoresFile + "; without one, daycared audit new-key leaves out what was changed and " +
 				"suspends the rest",
 		}
 	case errors.Is(err, fs.ErrNotExist):
@@ -137,7 +137,7 @@ func (s *Store) wrongKey(file string, i identity, keyed string, err error) error
 	case len(i.mac) == 0:
 		return &Error{
 			What:   fmt.Sprintf("the store %s carries no seal, and the audit key %s was there before it", s.name(), file),
-			Advice: "put a backup in its place: daycared restore FILE; if it is from before daycared had a key: daycared audit new-key",
+			Advice: "put a backup in its place: " + restoresFile + "; if it is from before daycared had a key: daycared audit new-key",
 		}
 	}
 	return &Error{

@@ -192,9 +192,13 @@ func (s *Store) keeps(ctx context.Context, from source, m mark) error {
 
 // isTampered is the error of a store whose audit another program wrote while it was open. It is not written any more.
 func (s *Store) isTampered(seq int64) error {
+	restores := restoresFile
+	if s.server != nil {
+		restores = restoresServer
+	}
 	e := &Error{
 		What:   fmt.Sprintf("the audit was changed behind daycared's back: entry %d is missing or another", seq),
-		Advice: "stop the daemon and restore a backup: daycared restore FILE",
+		Advice: "stop the daemon and restore a backup: " + restores,
 	}
 	if s.damage.CompareAndSwap(nil, e) {
 		s.log.Error("audit modified: store is neither written nor grants anything", "path", s.path, "err", e)

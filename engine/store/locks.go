@@ -49,7 +49,7 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 		found, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
 		for _, r := range found {
 			if !lockGate.holds(s.seals, r) {
-				s.log.Error("lock without a valid seal stays in force", "err", unsealed(lockGate.name(r.row)))
+				s.log.Error("lock without a valid seal stays in force", "err", s.advised(unsealed(lockGate.name(r.row))))
 				if r.row.Unlocking = nil; r.row.Agent() != "" { // then only the operator ends it
 					r.row.Accounts = nil
 				}

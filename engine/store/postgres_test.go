@@ -759,3 +759,33 @@ func TestADatabaseThatIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatHelpsWithPostgreSQL: daycared restore is for files.
+func TestWhatHelpsWithPostgreSQL(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	s := openOn(t.Context(), t, path, url)
+	first, r := insert(t, s), insert(t, s)
+	said := func(what string, err error) {
+		t.Helper()
+		if err == nil || strings.Contains(err.Error(), "daycared restore") || strings.Count(err.Error(), "pg_restore") != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, id := range []permissions.ID{first.ID, r.ID} {
+		query(t, url, `UPDATE requests SET asked = '["eve"]' WHERE id = '`+string(id)+`' RETURNING 1`)
+	}
+	query(t, url, `UPDATE writer SET version = version + 1 RETURNING 1`)
+	s.forget()
+	_, err := s.Read(t.Context(), r.ID)
+	if said("a row", err); !errors.Is(err, permissions.ErrRow) {
+		t.Errorf("it is not about a row: %v", err)
+	}
+	said("the audit", second(s.Verify(t.Context())))
+	query(t, url, `DELETE FROM entries WHERE key = (SELECT MAX(key) FROM entries) RETURNING 1`)
+	_, _, err = s.Open(t.Context(), newAsk())
+	said("an audit that was cut off", err)
+	o := options(path)
+	o.Server = url
+	query(t, url, `UPDATE meta SET stopped_by = 'x' RETURNING 1`)
+	said("what the store says of itself", second(Open(t.Context(), o)))
+}

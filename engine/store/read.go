@@ -61,7 +61,7 @@ func collectReadable[T any](
 			return false, err
 		}
 		if _, told := s.unsealed.LoadOrStore(err.Error(), true); !told {
-			s.log.Error("unreadable row skipped", "err", err)
+			s.log.Error("unreadable row skipped", "err", s.advised(err))
 		}
 		return true, nil
 	}, text, args...)
@@ -88,7 +88,7 @@ func (s *Store) readText(ctx context.Context, query string, args ...any) (word s
 // logUnsealed logs once that a row is not used.
 func (s *Store) logUnsealed(row string) {
 	if _, told := s.unsealed.LoadOrStore(row, true); !told {
-		s.log.Error("unsealed row ignored", "err", unsealed(row))
+		s.log.Error("unsealed row ignored", "err", s.advised(unsealed(row)))
 	}
 }
 

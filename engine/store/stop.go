@@ -152,7 +152,7 @@ func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, 
 		if read < len(page) && page[read].Number == n {
 			read++
 		} else {
-			c.skip(n, unsealed("request "+c.coder.Encode(n)))
+			c.skip(n, c.advised(unsealed("request "+c.coder.Encode(n))))
 		}
 	}
 	return page, nil

@@ -25,6 +25,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,7 +155,17 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	case errors.As(err, &failed), errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone), serverFailed(err):
 		return s.fault(ctx, err)
 	}
-	return err
+	return s.advised(err)
+}
+
+// advised is err with the advice for PostgreSQL in place of that for a file.
+func (s *Store) advised(err error) error {
+	var known *Error
+	if s.server == nil || !errors.As(err, &known) || !strings.Contains(known.Advice, restoresFile) {
+		return err
+	}
+	what := strings.Replace(err.Error(), "; "+known.Advice, "", 1)
+	return &Error{What: what, Advice: strings.ReplaceAll(known.Advice, restoresFile, restoresServer), Err: err, Row: known.Row}
 }
 
 // fault puts a database error into words, and remembers damage.
@@ -164,7 +175,7 @@ func (s *Store) fault(ctx context.Context, err error) error {
 	errors.As(err, &failed)
 	switch {
 	case errors.As(err, &known):
-		return err
+		return s.advised(err)
 	case ctx.Err() != nil && (failed.Code == 0 || failed.Code == sqlite3.ErrInterrupt):
 		return ctx.Err() // the caller left
 	case s.server != nil:

@@ -56,7 +56,7 @@ func (s *Store) Verify(ctx context.Context, told ...func(done, all int64)) (head
 		})
 	}
 	if err = cmp.Or(err, <-sound, known); err != nil {
-		return nil, fmt.Errorf("verify the audit: %w", err)
+		return nil, s.advised(fmt.Errorf("verify the audit: %w", err))
 	}
 	return v.Chains, nil
 }
