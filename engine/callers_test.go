@@ -162,6 +162,14 @@ func TestWhatWasDeniedTwiceRests(t *testing.T) {
 	if r, err := st.Ask(t.Context(), other, network("please")); err != nil || r.State != permissions.Denied {
 		t.Errorf("somebody else's is %s, %v", r.State, err)
 	}
+	st.setWallClock(-5 * time.Hour)
+	_, err := st.Ask(t.Context(), self, network("please"))
+	refused(t, err, permissions.CodeRest)
+	st.setWallClock(-tenYears) // what was years ahead blocks nothing for years
+	if r := st.get(st.ask(t.Context(), network("please"))); r.State != permissions.Denied {
+		t.Errorf("with a clock that had been wrong: %s", r.State)
+	}
+	st.setWallClock(tenYears + 5*time.Hour)
 	st.advance(10*time.Minute + time.Second)
 	if r := st.get(st.ask(t.Context(), network("please"))); r.State != permissions.Denied {
 		t.Errorf("later it is %s", r.State)

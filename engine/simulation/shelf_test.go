@@ -242,7 +242,7 @@ func (t *rows) limited(o permissions.Opening) error {
 			}
 		}
 		if own && r.State == permissions.Denied && permissions.ActionDigest(r.Request) == permissions.ActionDigest(want) &&
-			r.DecidedAt.After(now.Add(-o.CoolDown)) && !r.DecidedAt.After(now.Add(ahead)) {
+			r.DecidedAt.After(now.Add(-o.CoolDown)) && !r.DecidedAt.After(now.Add(ahead+24*time.Hour)) {
 			denied = append(denied, r.DecidedAt)
 		}
 	}

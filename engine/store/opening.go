@@ -142,6 +142,8 @@ const (
 	retryAfter = 10 * time.Second
 	// ahead is how far a stored time may lie in the future before the clock counts as set back.
 	ahead = time.Minute
+	// aDay is how far a denial may, in microseconds: it counts after the clock was set back, but not for years after it had been wrong.
+	aDay = `86400000000`
 )
 
 // duplicates holds what a new request may duplicate: the row numbers (0: none) of its id, and of its key or, without a key, of an equal
@@ -157,7 +159,7 @@ type duplicates struct {
 const (
 	findDuplicatesSQL = `SELECT COALESCE((SELECT number FROM requests WHERE id = $1), 0), ` +
 		`COALESCE((SELECT decided_at FROM requests WHERE state = 'denied' AND caller = $2 AND decided_at > $3 ` +
-		`AND decided_at <= $4 AND action = $5 ORDER BY decided_at DESC LIMIT 1 OFFSET 1), 0), ` +
+		`AND decided_at <= $4 + ` + aDay + ` AND action = $5 ORDER BY decided_at DESC LIMIT 1 OFFSET 1), 0), ` +
 		`(SELECT COUNT(*) FROM (SELECT 1 FROM requests WHERE state = 'pending' AND caller = $2 LIMIT 0 + $6) AS waiting), `
 
 	meetByKey = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE caller = $2 AND key = $7 AND key_live), 0)`

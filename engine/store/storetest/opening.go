@@ -332,8 +332,9 @@ func testRest(t *testing.T, b Backend) {
 	if _, _, err := s.Open(t.Context(), opening(ask(at(noon.Add(3*time.Minute))))); err != nil {
 		t.Errorf("without a cool-down: %v", err)
 	}
-	if err := again(s, -5); err != nil {
-		t.Errorf("after the clock was set back: %v", err)
+	refusedWith(t, again(s, -5), permissions.CodeRest) // the clock was set back
+	if err := again(s, -3*24*60); err != nil {
+		t.Errorf("after the clock had been days ahead: %v", err)
 	}
 	s = b.Reopen(t, s)
 	refusedWith(t, again(s, 9, keyed("k")), permissions.CodeRest)
