@@ -213,18 +213,37 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		none := len(list) == 0
 		list = newest(list, since, c.listing.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
 		if c.asJSON {
 			return c.json(append([]admin.Suspended{}, list...)) // [] if empty
 		}
-		if len(list) == 0 {
-			c.say("nothing is suspended")
+		if err := c.sayAccounts(cmd.Context(), client, none); err != nil {
+			return err
 		}
 		if len(list) > 0 {
 			c.say("if a backup was put back by hand, locks made since, if any, are lost: lock again whoever is to be locked")
 		}
 		return c.printSuspended(list, zone)
 	})
+}
+
+// sayAccounts says which accounts are suspended for another reason than a restore, or that nothing is suspended, if none is for that.
+func (c *CLI) sayAccounts(ctx context.Context, client *admin.Client, none bool) error {
+	s, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range s.Suspended {
+		if !strings.Contains(a.Text, "daycared reinstate") {
+			c.say("%s", a.Text)
+			none = false
+		}
+	}
+	if none {
+		c.say("nothing is suspended")
+	}
+	return nil
 }
 
 func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error {
@@ -269,8 +288,8 @@ func (c *CLI) reinstateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 {
-			c.say("nothing is suspended")
+		if err := c.sayAccounts(cmd.Context(), client, len(list) == 0); err != nil {
+			return err
 		}
 		if c.asJSON {
 			return c.json(map[string]any{"reinstated": append([]admin.Suspended{}, list...)})
