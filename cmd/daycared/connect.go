@@ -295,7 +295,8 @@ func (s settingsFile) write(path, text string) error {
 func (s settingsFile) backup() string { return s.path + ".before-daycared" }
 
 // lookOwn is look. It fails where symlinks lead to another account's file or folder, which could have root write there, or nowhere.
-// What root writes is its account's that the file there is of, otherwise the nearest folder.
+// What root writes is its account's that the file there is of, otherwise the nearest folder; another account's symlinks lead root only to
+// that account's.
 func lookOwn(f connect.File, uid int) (settingsFile, error) {
 	s, err := look(f)
 	if info, failed := os.Lstat(s.path); failed == nil && info.Mode()&os.ModeSymlink != 0 && err == nil {
@@ -308,6 +309,11 @@ func lookOwn(f connect.File, uid int) (settingsFile, error) {
 	}
 	if err != nil || s.path == s.Path || s.path == s.Or {
 		return s, err
+	}
+	for at := s.Path; uid == rootUID && at != "/" && at != "."; at = filepath.Dir(at) {
+		if info, failed := os.Lstat(at); failed == nil && info.Mode()&os.ModeSymlink != 0 {
+			uid = ownerOf(info)
+		}
 	}
 	for _, at := range []string{s.path, filepath.Dir(s.path)} {
 		if info, err := os.Stat(at); err != nil || ownerOf(info) != uid {
@@ -429,7 +435,7 @@ func (c *CLI) install(s settingsFile, next string) (done connectedFile, err erro
 	return done, nil
 }
 
-// disconnect removes our settings. A file that has not changed since is restored byte by byte.
+// disconnect removes our settings. A file in which nothing else has changed since is restored byte by byte.
 func (c *CLI) disconnect(_ context.Context, a connect.Agent, told *connection) error {
 	if a.Loaded != "" {
 		_ = os.Remove(a.Loaded) // it may not exist
@@ -461,8 +467,10 @@ func (c *CLI) disconnect(_ context.Context, a connect.Agent, told *connection) e
 func (c *CLI) uninstall(s settingsFile, next string) (state string, err error) {
 	was, err := os.ReadFile(s.backup())
 	known := err == nil
-	if again, err := s.Install(string(was)); known && err == nil && again == s.text {
-		next = string(was)
+	if again, err := s.Install(string(was)); known && err == nil {
+		if clean, err := s.Remove(again); err == nil && clean == next {
+			next = string(was)
+		}
 	}
 	if !known && s.Empty(next) {
 		if err := os.Remove(s.path); err != nil {

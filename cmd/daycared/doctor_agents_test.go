@@ -355,6 +355,66 @@ func TestConnectKeepsWhoseTheSettingsAre(t *testing.T) {
 	}
 }
 
+// TestRemoveRestoresWhatWasThere byte for byte, also what was connected in another way than it is removed.
+func TestRemoveRestoresWhatWasThere(t *testing.T) {
+	for _, name := range connect.Names() {
+		for _, was := range []string{"", "{}", "{\r\n\t\"a\": [1,\r\n 2]  }", "{\"hooks\":{},\"mcpServers\":{ }}\n\n", "# mine\n[a]\nb=1"} {
+			home := t.TempDir()
+			c := &CLI{UID: os.Getuid(), Out: io.Discard, Err: io.Discard, Environ: []string{"HOME=" + home, "PATH=" + home}}
+			c.socketFlag = filepath.Join(home, "socket")
+			place := connect.Target{Home: home, GOOS: "linux", Command: []string{"/bin/daycared", "--socket", "/run/agent"}}
+			plain, _ := place.Find(name)
+			if isTOML := strings.HasSuffix(plain.Files[0].Path, ".toml"); was != "" && isTOML != strings.HasPrefix(was, "#") {
+				continue
+			}
+			place.Gate, place.Keyboard, place.Refused = connect.GateRisky, true, true
+			other, _ := place.Find(name)
+			file := plain.Files[0].Path
+			put(t, file, was, 0o640)
+			for _, a := range []connect.Agent{other, plain, other} {
+				if err := c.connectTo(t.Context(), a, &connection{}); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			if err := c.disconnect(t.Context(), plain, &connection{}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil || string(text) != was || exists(file+".before-daycared") {
+				t.Errorf("%s: %q became %q, %v; backup is left: %t", name, was, text, err, exists(file+".before-daycared"))
+			}
+			for _, f := range plain.Files[1:] {
+				if exists(f.Path) {
+					t.Errorf("%s: %s is left", name, f.Path)
+				}
+			}
+		}
+	}
+}
+
+// TestRootFollowsNoLinkOfAnotherAccount to a file that is not that account's.
+func TestRootFollowsNoLinkOfAnotherAccount(t *testing.T) {
+	home, roots := t.TempDir(), t.TempDir()
+	put(t, filepath.Join(roots, "settings.json"), "{}", 0o600)
+	theirs := filepath.Join(home, "theirs")
+	put(t, filepath.Join(theirs, "settings.json"), "{}", 0o600)
+	if os.Chown(home, 12345, 12345) != nil {
+		return // only root can, and only root is asked to
+	}
+	for target, refused := range map[string]bool{roots: true, theirs: false} {
+		link := filepath.Join(home, filepath.Base(target)+".link")
+		err := errors.Join(os.Symlink(target, link), os.Lchown(link, 12345, 12345),
+			os.Chown(theirs, 12345, 12345), os.Chown(filepath.Join(theirs, "settings.json"), 12345, 12345))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := lookOwn(connect.File{Path: filepath.Join(link, "settings.json")}, rootUID)
+		if (err != nil) != refused || !refused && s.uid != 12345 {
+			t.Errorf("to %s: of %d, %v", target, s.uid, err)
+		}
+	}
+}
+
 // foreign makes a folder of another account, which only root can.
 func foreign(c *CLI) string {
 	folder := filepath.Join(c.env("HOME"), "foreign")
