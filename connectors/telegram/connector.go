@@ -73,6 +73,7 @@ type Connector struct {
 
 	dates *lru.Cache[string, time.Time] // of cards just sent, by Telegram's clock
 	ends  *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
+	heard *lru.Cache[ref, string]       // the events in which people's texts came, by their messages
 
 	stopped atomic.Bool              // Run has returned
 	files   *lru.Cache[string, bool] // documents sent whose card is not sent yet
@@ -101,7 +102,7 @@ func New(o Options, in connectors.Services) *Connector {
 		Pairing: conversation.Pairing{
 			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: visible,
 		},
-		files: connectors.NewLRU[string, bool](maxFiles),
+		files: connectors.NewLRU[string, bool](maxFiles), heard: connectors.NewLRU[ref, string](maxEnds),
 		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](maxEnds), dates: connectors.NewLRU[string, time.Time](maxEnds),
 		rooms:  groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
 		firsts: connectors.NewLRU[first, time.Time](maxFirsts), olds: connectors.NewLRU[old, ref](maxOlds),

@@ -186,6 +186,7 @@ func (d *handler) auditUnmatched(ctx context.Context, m *message, id connectors.
 // groupAnswer reads what a person wrote in a group. Anything but an answer that names its request or card is ignored.
 func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
+	d.heard.Add(ref{m.Chat.ID, m.ID}, d.eventKey(u))
 	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo), d.quoted(m))
 	if err != nil {
 		return err

@@ -48,10 +48,11 @@ func (d *handler) message(ctx context.Context, u update) error {
 	return d.text(ctx, u, id, who)
 }
 
-// unheard tells a configured person that what they sent is not read; in a group, only if it replies to the bot.
+// unheard tells a configured person that the vote that they edited still counts, or else that what they sent is not read; in a group, that
+// only if it replies to the bot.
 func (d *handler) unheard(ctx context.Context, m *message, what i18n.Phrase) error {
 	alone := m.Chat.Type == "private"
-	if what == "" || m.From == nil || m.From.IsBot || m.SenderChat != nil || !alone && !m.ReplyTo.by(d.bot) {
+	if what == "" || m.From == nil || m.From.IsBot || m.SenderChat != nil {
 		return nil
 	}
 	id := m.From.identity()
@@ -59,7 +60,13 @@ func (d *handler) unheard(ctx context.Context, m *message, what i18n.Phrase) err
 	if err != nil {
 		return nil //nolint:nilerr // unknown accounts get no answer
 	}
-	words, err := d.reader.Unheard(ctx, id, who, what, alone)
+	words := ""
+	if key, was := d.heard.Get(ref{m.Chat.ID, m.ID}); was { // edited
+		words, err = d.reader.StillCounts(ctx, id, who, key)
+	}
+	if err == nil && words == "" && (alone || m.ReplyTo.by(d.bot)) {
+		words, err = d.reader.Unheard(ctx, id, who, what, alone)
+	}
 	if words != "" {
 		d.tell(ctx, m, words)
 	}
@@ -145,6 +152,7 @@ func (d *handler) tell(ctx context.Context, m *message, words string) {
 // text handles what a message says and replies to it.
 func (d *handler) text(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
+	d.heard.Add(ref{m.Chat.ID, m.ID}, d.eventKey(u))
 	did, err := d.reader.Read(ctx, conversation.Message{
 		Message: connectors.Message{From: id, Text: m.Text, ReplyTo: refOf(m.ReplyTo), Key: d.eventKey(u)},
 		Who:     who, Card: d.quoted(m), File: d.onFile(m), Unsaid: m.unsaid(), Thumbs: d.thumbs.Contains(m.Chat.ID),

@@ -283,6 +283,30 @@ func TestWhatIsNotReadIsSaid(t *testing.T) {
 	s.waits(call)
 }
 
+// A vote that waits for another one counts after its author edited it, in a group too. They are told so, and what stops the request.
+func TestAnEditedVoteStillCounts(t *testing.T) {
+	two := func(s *env) { s.settings.Routes[0].Quorum = 2 }
+	private := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}), two)
+	group, _ := newGroupEnv(t, "group", two)
+	for at, s := range map[string]*env{"": private, "@ops": group} {
+		call := s.ask(network("x"))
+		m := s.card("fay"+at, "x")
+		code, fay := codeIn(m), s.phones["fay"+at]
+		yes := fay.Replies(m.ID, "yes "+code)
+		s.drained()
+		fay.Edits(yes, "no")
+		s.told("fay"+at, "Your answer to "+code+" still counts")
+		s.waits(call)
+		fay.Edits(fay.Writes("good morning"), "no "+code) // no vote
+		s.drained()
+		s.phones["sam"+at].Replies(s.card("sam"+at, "x").ID, "yes")
+		s.get(call, permissions.Approved)
+		if n := s.sent("fay"+at, func(m telegramtest.Message) bool { return contains(m, "still counts") }); n != 1 {
+			t.Errorf("fay%s is told %d times", at, n)
+		}
+	}
+}
+
 // What is struck through, quoted or hidden is no answer, whatever it would answer.
 func TestWhatIsStruckThroughIsNoAnswer(t *testing.T) {
 	s := newEnv(t)
