@@ -1,0 +1,122 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
+)
+
+// TestWhatIsSentWhileOthersWriteArrives: what is sent and what comes in the same chat do not use a key of it twice.
+func TestWhatIsSentWhileOthersWriteArrives(t *testing.T) {
+	s := newEnv(t)
+	fay := s.phones["fay"]
+	fay.Says("/pending")
+	s.acknowledged()
+	const many = 200
+	var both errgroup.Group
+	both.Go(func() error {
+		for range many {
+			fay.Says("hi")
+		}
+		return nil
+	})
+	both.Go(func() error {
+		for i := range many {
+			to := ref{fay.JID().User, fmt.Sprintf("SENT%d", i)}
+			if _, err := s.wa.queue.send(t.Context(), s.wa.client.Load(), ref{"+" + to.number, to.id}, text(to.id)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := both.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range many {
+		id := fmt.Sprintf("SENT%d", i)
+		if _, err := fay.Gets(soon(t), func(m whatsapptest.Message) bool { return m.ID == id }); err != nil {
+			t.Errorf("%s did not arrive: %v", id, err)
+		}
+	}
+}
+
+// TestASessionIsUsedInOneStep: what sends reads a session as what was decrypted last has left it.
+func TestASessionIsUsedInOneStep(t *testing.T) {
+	s := newEnv(t)
+	device := s.wa.client.Load().Store
+	const at = "491700009999:0"
+	read := make(chan string, 1)
+	for i := range 50 {
+		now := fmt.Sprint(i)
+		err := device.EventBuffer.DoDecryptionTxn(t.Context(), func(ctx context.Context) error {
+			begun := make(chan struct{})
+			go func() {
+				sending, end := encrypting(t.Context())
+				defer end()
+				close(begun)
+				all, err := device.Sessions.GetManySessions(sending, []string{at})
+				if err != nil {
+					t.Error(err)
+				}
+				read <- string(all[at])
+			}()
+			<-begun
+			_, err := device.Sessions.GetSession(ctx, at)
+			return errors.Join(err, device.Sessions.PutSession(ctx, at, []byte(now)))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := <-read; got != now {
+			t.Fatalf("what sends reads %q, while %q was written", got, now)
+		}
+	}
+}
+
+// TestAMessageIsNotEncryptedAgainWithAnOldSession: the phone asks for it once more.
+func TestAMessageIsNotEncryptedAgainWithAnOldSession(t *testing.T) {
+	s := newEnv(t)
+	device := s.wa.client.Load().Store
+	const at = "491700009999:0"
+	write := func(ctx context.Context) error { return device.Sessions.PutSession(ctx, at, []byte("again")) }
+	for name, meanwhile := range map[string]func() error{
+		"something is decrypted": func() error { return device.EventBuffer.DoDecryptionTxn(t.Context(), write) },
+		"something is sent": func() error {
+			sending, end := encrypting(t.Context())
+			defer end()
+			_, err := device.Sessions.GetManySessions(sending, []string{at})
+			return errors.Join(err, device.Sessions.PutManySessions(sending, map[string][]byte{at: []byte("sent")}))
+		},
+	} {
+		if _, err := device.Sessions.GetSession(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		if err := meanwhile(); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(t.Context()); !errors.Is(err, errSessionChanged) {
+			t.Errorf("%s meanwhile: %v", name, err)
+		}
+		_, err := device.Sessions.GetSession(t.Context(), at)
+		if err := errors.Join(err, write(t.Context())); err != nil {
+			t.Errorf("after %s: %v", name, err)
+		}
+	}
+}
+
+// TestASendThatFailsEndsItsTurn.
+func TestASendThatFailsEndsItsTurn(t *testing.T) {
+	s := newEnv(t)
+	device := s.wa.client.Load().Store
+	sending, end := encrypting(t.Context())
+	if _, err := device.Sessions.GetManySessions(sending, []string{"491700009999:0"}); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	s.says("fay", "/pending", "Nothing waits")
+}
