@@ -180,7 +180,7 @@ func (d *daemon) connect(c *CLI) (*admin.Connector, error) {
 		d.bot = bot
 		d.parts = append(d.parts, hookTelegram(bot))
 	}
-	if account := whatsappConnector(d.cfg, d.paths, hookInbound(d.engine), d.log); account != nil {
+	if account := whatsappConnector(d.cfg, d.paths, hookInbound(d.engine), sharedAccount(d.rows), d.log); account != nil {
 		d.parts = append(d.parts, hookWhatsApp(account))
 	}
 	d.engine.Connect(d.parts...)

@@ -338,13 +338,17 @@ func (in *inspection) examineServer(ctx context.Context) []finding {
 		return []finding{newFinding("wrong", unwell.What, unwell.Advice)}
 	case err != nil:
 		return []finding{newFinding("wrong", err.Error(), "")}
-	case found.Differ():
-		what := found.Name + ": its daemons go by different settings, at " + strings.Join(placesOf(found), "; ")
-		return []finding{newFinding("wrong", what, sameSettings)}
-	case len(found.Daemons) > 0:
-		return []finding{newFinding("ok", found.Name+", used by the daemons at "+strings.Join(placesOf(found), "; "), "")}
 	}
-	return []finding{newFinding("ok", found.Name+", used by no daemon", "")}
+	used := newFinding("ok", found.Name+", used by no daemon", "")
+	if at := strings.Join(placesOf(found), "; "); found.Differ() {
+		used = newFinding("wrong", found.Name+": its daemons go by different settings, at "+at, sameSettings)
+	} else if at != "" {
+		used = newFinding("ok", found.Name+", used by the daemons at "+at, "")
+	}
+	if !found.Linked && in.wantsAccount() {
+		return []finding{used, newFinding("note", notLinkedYet, "run: daycared link whatsapp")}
+	}
+	return []finding{used}
 }
 
 // examineAdminKey checks that the admin key file holds a key: without a valid one, the daemon's account is not recognized as the

@@ -181,10 +181,18 @@ func (in *inspection) unreadable(key, file string) bool {
 	return true
 }
 
+const notLinkedYet = "no WhatsApp account is linked, so nobody is asked there"
+
 func (in *inspection) whatsapp() {
-	if _, err := os.Stat(filepath.Join(in.paths.DataDir, whatsappName)); in.cfg.Connectors.WhatsApp.Enabled && errors.Is(err, fs.ErrNotExist) {
-		in.warns("connectors.whatsapp.enabled", "no WhatsApp account is linked, so nobody is asked there; run: daycared link whatsapp")
+	if in.paths.Database == "" && in.wantsAccount() {
+		in.warns("connectors.whatsapp.enabled", notLinkedYet+"; run: daycared link whatsapp")
 	}
+}
+
+// wantsAccount reports whether WhatsApp is switched on, and no file has an account.
+func (in *inspection) wantsAccount() bool {
+	_, err := os.Stat(filepath.Join(in.paths.DataDir, whatsappName))
+	return in.cfg.Connectors.WhatsApp.Enabled && errors.Is(err, fs.ErrNotExist)
 }
 
 // ruleLinks warns of rules about folders that lead elsewhere.

@@ -14,10 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -145,7 +147,7 @@ func (c *CLI) link(ctx context.Context, byCode string) error {
 		only = byCode
 	}
 	g := &linkGuide{dialogue{in: c.In, out: c.Out}}
-	number, err := c.linkAccount(ctx, paths.DataDir, whatsapp.Linking{
+	number, err := c.linkAccount(ctx, paths, whatsapp.Linking{
 		Number: only, ByCode: byCode != "", AutoVersion: cfg.Connectors.WhatsApp.AutoVersion,
 	}, g)
 	if err != nil {
@@ -159,13 +161,21 @@ func (c *CLI) link(ctx context.Context, byCode string) error {
 	return nil
 }
 
-// linkAccount links an account, stores its keys in the data directory, and returns its number.
-func (c *CLI) linkAccount(ctx context.Context, dir string, o whatsapp.Linking, g *linkGuide) (number string, err error) {
-	if err := makeDataDir(dir, c.UID); err != nil {
+// linkAccount links an account, stores its keys in the data directory or the database of the store, and returns its number.
+func (c *CLI) linkAccount(ctx context.Context, paths config.Paths, o whatsapp.Linking, g *linkGuide) (number string, err error) {
+	if err := makeDataDir(paths.DataDir, c.UID); err != nil {
 		return "", err
 	}
 	g.Say(linkRisks)
-	o.Path, o.HTTP, o.Log = filepath.Join(dir, whatsappName), whatsappHTTP(), slog.New(slog.DiscardHandler)
+	o.Path, o.HTTP, o.Log = filepath.Join(paths.DataDir, whatsappName), whatsappHTTP(), slog.New(slog.DiscardHandler)
+	if paths.Database != "" {
+		rows, err := store.Open(ctx, storeOptions(paths, o.Log))
+		if err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		o.Shared = sharedAccount(rows)
+	}
 	return linkWhenFree(ctx, o, g)
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/rules"
@@ -239,7 +240,9 @@ const whatsappName = "whatsapp.db"
 var whatsappHTTP = func() *http.Client { return nil }
 
 // whatsappConnector builds the WhatsApp connector; nil if it is disabled.
-func whatsappConnector(cfg *config.Config, paths config.Paths, in connectors.Services, log *slog.Logger) *whatsapp.Connector {
+func whatsappConnector(
+	cfg *config.Config, paths config.Paths, in connectors.Services, shared whatsapp.Shared, log *slog.Logger,
+) *whatsapp.Connector {
 	on := cfg.Connectors.WhatsApp
 	if !on.Enabled {
 		return nil
@@ -247,13 +250,21 @@ func whatsappConnector(cfg *config.Config, paths config.Paths, in connectors.Ser
 	host, _ := os.Hostname() // empty: people read "here"
 	client := whatsappHTTP()
 	c := whatsapp.New(whatsapp.Options{
-		Path: filepath.Join(paths.DataDir, whatsappName), Number: on.Phone, AutoVersion: on.AutoVersion, Host: host, HTTP: client, Now: time.Now,
-		Log: log.With("connector", whatsapp.Name),
+		Path: filepath.Join(paths.DataDir, whatsappName), Shared: shared, Number: on.Phone, AutoVersion: on.AutoVersion, Host: host,
+		HTTP: client, Now: time.Now, Log: log.With("connector", whatsapp.Name),
 	}, in)
 	if client != nil {
 		c.Unpace()
 	}
 	return c
+}
+
+// sharedAccount is the place of the WhatsApp account in the database of the store; nil if that is a file.
+func sharedAccount(rows *store.Store) whatsapp.Shared {
+	if rows.Pool() == nil {
+		return nil
+	}
+	return rows.OpenAccount
 }
 
 // callerOf is the name of the caller with a token of that name.

@@ -402,9 +402,14 @@ func (s *steps) byWhatsApp(ctx context.Context) error {
 	case s.running:
 		return s.inTheWay()
 	}
-	dir := s.cfg.Paths(s.cli.UID, s.cli.Environ).DataDir
-	s.talk.say("  The keys of the account are kept in %s.", s.short(dir))
-	number, err := s.cli.linkAccount(ctx, dir, whatsapp.Linking{Number: on.Phone, AutoVersion: on.AutoVersion}, &linkGuide{s.talk})
+	paths := s.cfg.Paths(s.cli.UID, s.cli.Environ)
+	dir := paths.DataDir
+	if paths.Database == "" {
+		s.talk.say("  The keys of the account are kept in %s.", s.short(dir))
+	} else {
+		s.talk.say("  The keys of the account are kept in the database, for all daemons that use it.")
+	}
+	number, err := s.cli.linkAccount(ctx, paths, whatsapp.Linking{Number: on.Phone, AutoVersion: on.AutoVersion}, &linkGuide{s.talk})
 	switch {
 	case errors.Is(err, whatsapp.ErrLinked):
 		s.kept("daycared is a linked device of %s", number)

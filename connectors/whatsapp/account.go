@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,24 +26,73 @@ import (
 // ErrInUse is matched by errors about an account that another process holds.
 var ErrInUse = errors.New("another process holds the WhatsApp account")
 
-// account holds the keys and Signal sessions of one linked device, in a file of its own. Only one process may hold it at a
-// time: WhatsApp would disconnect two of them alternately.
+// Shared opens a PostgreSQL database where several daemons keep one account, for the one of them that has it until it calls release;
+// prepare makes the tables. The database is nil while another process has the account.
+type Shared func(ctx context.Context, prepare func(context.Context, *sql.DB) error) (db *sql.DB, release func() error, err error)
+
+// account holds the keys and Signal sessions of one linked device, in a file of its own or a [Shared] database. Only one process may hold
+// it at a time: WhatsApp would disconnect two of them alternately.
 type account struct {
-	lock *os.File
-	rows *sqlstore.Container
+	rows    *sqlstore.Container
+	release func() error
+}
+
+// openAccount opens the account where it is: in the database if there is one, unless the file has it. The error matches [ErrInUse] if
+// another process has it open.
+func openAccount(ctx context.Context, path string, shared Shared, log waLog.Logger) (*account, error) {
+	if shared == nil {
+		return openFile(ctx, path, log)
+	}
+	if _, err := os.Stat(path); err == nil {
+		a, err := openFile(ctx, path, log)
+		if err != nil {
+			return nil, err
+		}
+		device, err := a.device(ctx)
+		if err != nil || device.ID != nil {
+			return a, err
+		}
+		if err := a.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return openShared(ctx, shared, log)
+}
+
+func openShared(ctx context.Context, shared Shared, log waLog.Logger) (*account, error) {
+	a := &account{}
+	db, release, err := shared(ctx, func(ctx context.Context, db *sql.DB) error {
+		a.rows = sqlstore.NewWithDB(db, "postgres", log)
+		return a.rows.Upgrade(ctx)
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("open the WhatsApp account in the database: %w", err)
+	case db == nil:
+		return nil, ErrInUse
+	}
+	a.release = release
+	return a, nil
 }
 
 // settings of the account's file. A shorter lock timeout could lose a message while it is decrypted.
 const settings = "_foreign_keys=on&_busy_timeout=20000&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"
 
-// openAccount opens the file or creates it (0600). The error matches [ErrInUse] if another process has it open.
-func openAccount(ctx context.Context, path string, log waLog.Logger) (*account, error) {
+// openFile opens the file or creates it (0600). The error matches [ErrInUse] if another process has it open.
+func openFile(ctx context.Context, path string, log waLog.Logger) (*account, error) {
 	//nolint:gosec // the path comes from the configuration
 	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the WhatsApp account: %w", err)
 	}
-	a := &account{lock: lock}
+	a := &account{}
+	a.release = func() error {
+		var err error
+		if a.rows != nil {
+			err = a.rows.Close()
+		}
+		return errors.Join(err, lock.Close())
+	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -88,19 +138,14 @@ func (a *account) remove(ctx context.Context, whose types.JID) error {
 	return nil
 }
 
-// Close releases the file and its lock.
-func (a *account) Close() error {
-	var err error
-	if a.rows != nil {
-		err = a.rows.Close()
-	}
-	return errors.Join(err, a.lock.Close())
-}
+// Close has another process able to open the account.
+func (a *account) Close() error { return a.release() }
 
 // newClient configures the library's client for this connector: messages are acknowledged once they are handled, messages
 // that were not handled are decrypted again on redelivery, reconnecting is up to us, and the phone's history is not
 // requested.
 func (c *Connector) newClient(d *store.Device, handle func(event any) bool) *whatsmeow.Client {
+	oneAtATime(d)
 	cli := whatsmeow.NewClient(d, quiet{c.log})
 	cli.SynchronousAck = true
 	cli.EnableDecryptedEventBuffer = true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -40,6 +41,7 @@ type env struct {
 	unwell   bool   // it does not get connected when it is opened
 	auto     bool   // take another version when ours is refused
 	paced    bool   // with the limits of sending
+	inFile   bool   // see inFile
 	number   string // that alone is served
 	stop     func()
 }
@@ -77,10 +79,10 @@ func newEnv(t testing.TB, changes ...with) *env {
 	}
 	s.phones["eve"] = s.server.Person(numbers["eve"], "eve")
 	s.auto = true
-	s.link()
 	for _, change := range changes {
 		change(s)
 	}
+	s.link()
 	s.open()
 	t.Cleanup(func() {
 		s.stop()
@@ -88,6 +90,9 @@ func newEnv(t testing.TB, changes ...with) *env {
 	})
 	return s
 }
+
+// inFile has the account in a file, also where the store is in PostgreSQL.
+func inFile(s *env) { s.inFile = true }
 
 // moves gives a person of the configuration another number, or none.
 func (s *env) moves(i int, number string) {
@@ -100,29 +105,44 @@ func (s *env) link() {
 	o := Linking{
 		Path: filepath.Join(s.dir, "whatsapp.db"), HTTP: s.server.Client(), Log: slog.New(slog.DiscardHandler),
 	}
+	if os.Getenv("DAYCARED_TEST_STORE") == "postgres" && !s.inFile {
+		rows := s.openStore(slog.New(slog.DiscardHandler))
+		defer rows.Close()
+		o.Shared = rows.OpenAccount
+	}
 	if _, err := Link(soon(s.t), o, &hand{t: s.t, phone: s.server.Phone()}); err != nil {
 		s.t.Fatalf("link: %v", err)
 	}
+}
+
+func (s *env) openStore(log *slog.Logger) *store.Store {
+	s.t.Helper()
+	rows, err := wiretest.OpenStore(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.server.Now, Log: log})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rows
 }
 
 // open starts everything over what is there.
 func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(s.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	rows, err := wiretest.OpenStore(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.server.Now, Log: log})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	rows := s.openStore(log)
 	s.rows = rows
 	s.Engine = engine.New(engine.Options{
 		Store: rows, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
 		Elapsed: func() time.Duration { return s.server.Now().Sub(s.began) },
 	})
 	s.desk.Engine = s.Engine
-	s.wa = New(Options{
+	o := Options{
 		Path: filepath.Join(s.dir, "whatsapp.db"), HTTP: s.server.Client(), Now: s.server.Now, Log: log, AutoVersion: s.auto,
 		Number: s.number,
-	}, s.desk)
+	}
+	if rows.Pool() != nil && !s.inFile {
+		o.Shared = rows.OpenAccount
+	}
+	s.wa = New(o, s.desk)
 	if !s.paced {
 		s.wa.Unpace()
 	}

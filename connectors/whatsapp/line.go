@@ -42,7 +42,7 @@ type disconnect struct {
 // serveDevice opens the account and serves it until the device is gone. It returns the new state, if that is news; by then the
 // file is released and another device can be linked.
 func (d *handler) serveDevice(ctx context.Context) (e disconnect, err error) {
-	a, err := openAccount(ctx, d.o.Path, quiet{d.log})
+	a, err := openAccount(ctx, d.o.Path, d.o.Shared, quiet{d.log})
 	if errors.Is(err, ErrInUse) {
 		return disconnect{to: isHeld}, nil
 	}

@@ -34,6 +34,7 @@ type Guide interface {
 // Linking configures [Link].
 type Linking struct {
 	Path        string // of the account's file
+	Shared      Shared // the database where it is linked; nil: in the file
 	Number      string // E.164: the only account that may be linked; empty: any
 	ByCode      bool   // type a code on the phone with Number instead of scanning one
 	AutoVersion bool
@@ -57,9 +58,9 @@ const (
 )
 
 // Link makes this daemon a linked device of a WhatsApp account and returns the account's number. It needs exclusive access
-// to the account's file (see [ErrInUse]) and waits until ctx ends.
+// to where the account is kept (see [ErrInUse]) and waits until ctx ends.
 func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
-	c := New(Options{Path: o.Path, AutoVersion: o.AutoVersion, HTTP: o.HTTP, Now: time.Now, Log: o.Log}, nil)
+	c := New(Options{Path: o.Path, Shared: o.Shared, AutoVersion: o.AutoVersion, HTTP: o.HTTP, Now: time.Now, Log: o.Log}, nil)
 	a, err := c.ownAccount(ctx)
 	if err != nil {
 		return "", err
@@ -99,7 +100,7 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 // ownAccount opens the account alone. It retries, since a daemon without a linked account opens it now and then.
 func (c *Connector) ownAccount(ctx context.Context) (a *account, err error) {
 	for range looks {
-		a, err = openAccount(ctx, c.o.Path, quiet{c.log})
+		a, err = openAccount(ctx, c.o.Path, c.o.Shared, quiet{c.log})
 		if !errors.Is(err, ErrInUse) || timing.Pause(ctx, lookAgain/looks) != nil {
 			break
 		}

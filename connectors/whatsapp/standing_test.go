@@ -45,7 +45,7 @@ func (s *env) works(reason string) {
 
 // A device that WhatsApp removed says so until it is linked again, which is found by itself.
 func TestRemoved(t *testing.T) {
-	s := newEnv(t)
+	s := newEnv(t, inFile)
 	for _, c := range []struct {
 		name   string
 		remove func()
@@ -162,10 +162,10 @@ func TestReplaced(t *testing.T) {
 // One process has the account at a time. Another waits until it is free.
 func TestOneProcessHasTheAccount(t *testing.T) {
 	t.Run("D8/one process has the account", func(t *testing.T) {
-		s := newEnv(t)
+		s := newEnv(t, inFile)
 		path := filepath.Join(s.dir, "whatsapp.db")
 		log := quiet{slog.New(slog.DiscardHandler)}
-		if _, err := openAccount(t.Context(), path, log); !errors.Is(err, ErrInUse) {
+		if _, err := openFile(t.Context(), path, log); !errors.Is(err, ErrInUse) {
 			t.Errorf("opened beside the daemon: %v", err)
 		}
 		if _, err := Link(soon(t), Linking{Path: path, HTTP: s.server.Client(), Log: log.log}, &hand{t: t}); !errors.Is(err, ErrInUse) {
@@ -177,7 +177,7 @@ func TestOneProcessHasTheAccount(t *testing.T) {
 			}
 		}
 		s.stop()
-		a, err := openAccount(t.Context(), path, log)
+		a, err := openFile(t.Context(), path, log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestOneProcessHasTheAccount(t *testing.T) {
 
 // A file that cannot be used is said.
 func TestABrokenFile(t *testing.T) {
-	s := newEnv(t)
+	s := newEnv(t, inFile)
 	s.stop()
 	path := filepath.Join(s.dir, "whatsapp.db")
 	if err := os.WriteFile(path, []byte("this is no database, though it is long enough to be looked at"), 0o600); err != nil {
@@ -203,7 +203,7 @@ func TestABrokenFile(t *testing.T) {
 	}
 	s.open2(t)
 	s.sick("the WhatsApp account cannot be used: open the WhatsApp account in " + path)
-	if _, err := openAccount(t.Context(), filepath.Join(s.dir, "no", "folder"), quiet{slog.New(slog.DiscardHandler)}); err == nil {
+	if _, err := openFile(t.Context(), filepath.Join(s.dir, "no", "folder"), quiet{slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("an account in no folder was opened")
 	}
 }

@@ -11,7 +11,7 @@
 // a retry sends the same message. Unknown accounts get no answer, and the rate limits are our own, because accounts that
 // write much are banned. The [Connector] manages its connection; its health gives the account's state and what to do.
 //
-// The library's keys and sessions are in one file, which one process holds at a time. Tests run it against whatsapptest.
+// The library's keys and sessions are in one file or database, which one process holds at a time. Tests run it against whatsapptest.
 package whatsapp
 
 import (
@@ -41,6 +41,7 @@ const Name = "whatsapp"
 // Options configure a [Connector].
 type Options struct {
 	Path        string       // of the linked account's file
+	Shared      Shared       // where the account is instead, unless that file has one; nil: there
 	Number      string       // E.164: the only account that is served; empty: any
 	AutoVersion bool         // when WhatsApp refuses our version, adopt its own client's
 	Host        string       // names the machine in texts for people; may be empty

@@ -41,6 +41,7 @@ func (s *Store) join(ctx context.Context) error {
 		return err
 	}
 	at.noteTime(now, sent)
+	at.leased.since = sent
 	if at.others.Store(others); others { // they are to know of this one
 		if _, err := s.writer.ExecContext(ctx, notifyOthers, at.id); err != nil {
 			return err
@@ -158,7 +159,7 @@ func (s *Store) Hold(ctx context.Context, name string) error {
 	}
 	c := contact{since: time.Now()}
 	for waited := false; ; waited = true {
-		if s.take(ctx, name, &c) {
+		if taken, err := s.take(ctx, name, &c); err == nil && taken {
 			s.log.Info("lease taken", "lease", name, "waited", waited)
 			return nil
 		}
@@ -168,29 +169,24 @@ func (s *Store) Hold(ctx context.Context, name string) error {
 	}
 }
 
-// contact is since when a daemon has reached the database whenever it tried. Only after a while others count as silent: the database may
-// have been away from all of them.
-type contact struct{ since time.Time }
-
 // take reports whether this daemon has a lease now, which it takes if no other one has it or that one was silent for too long.
-func (s *Store) take(ctx context.Context, name string, c *contact) bool {
+func (s *Store) take(ctx context.Context, name string, c *contact) (taken bool, err error) {
 	holder := ""
-	err := s.readers.QueryRowContext(ctx, readHolder, name, s.server.id).Scan(&holder)
+	err = s.readers.QueryRowContext(ctx, readHolder, name, s.server.id).Scan(&holder)
 	switch {
 	case err != nil:
 		c.since = time.Now()
-		return false
+		return false, err
 	case holder == "runs", holder == "silent" && time.Since(c.since) < heldFor:
-		return false
+		return false, nil
 	}
-	taken, err := writing(ctx, s, func(ctx context.Context, t *tx) (bool, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) (bool, error) {
 		if holder == "silent" {
 			t.exec(ctx, removeSilent, s.server.id)
 		}
 		t.exec(ctx, endLeases)
 		return t.affected(ctx, takeLease, name, s.server.id) > 0, nil
 	})
-	return err == nil && taken
 }
 
 // lookEvery is how often a daemon looks whether others have written, besides being notified.

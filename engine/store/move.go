@@ -168,7 +168,8 @@ func (s *Store) countRows(ctx context.Context, sum *Summary) error {
 const readTables = `SELECT c.table_name::text, STRING_AGG(c.column_name, ', ' ORDER BY c.ordinal_position), ` +
 	`STRING_AGG(c.data_type, ',' ORDER BY c.ordinal_position) FROM information_schema.columns AS c ` +
 	`JOIN information_schema.tables AS t USING (table_schema, table_name) WHERE t.table_schema = 'public' AND t.table_type = 'BASE TABLE' ` +
-	`AND t.table_name NOT IN ('goose_db_version', 'writer', 'daemons', 'leases', 'changes') GROUP BY c.table_name ` +
+	`AND t.table_name NOT IN ('goose_db_version', 'writer', 'daemons', 'leases', 'changes') ` +
+	`AND NOT starts_with(t.table_name, '` + accountTables + `') GROUP BY c.table_name ` +
 	`ORDER BY CASE c.table_name WHEN 'meta' THEN 2 WHEN 'requests' THEN 0 WHEN 'sessions' THEN 0 ELSE 1 END, c.table_name`
 
 // tables lists the tables, those that others refer to first. The last one is meta, without which a database has no store.

@@ -49,11 +49,16 @@ type postgres struct {
 	stops  atomic.Bool                // one of them stopped everything, by what was read of the audit last
 	clock  atomic.Pointer[serverTime] // the clock of the database when it was last asked
 	told   ownEntries                 // what [Store.Follow] passes on
+	leased contact                    // of [Store.OpenAccount], which is called by one at a time
 
 	closing context.Context //nolint:containedctx // it ends when the store is closed
 	close   context.CancelFunc
 	workers sync.WaitGroup
 }
+
+// contact is since when a daemon has reached the database whenever it tried. Only after a while others count as silent: the database may
+// have been away from all of them.
+type contact struct{ since time.Time }
 
 // serverTime is what the clock of the database said, when that was heard by this machine's, and when it was asked.
 type serverTime struct{ said, at, sent time.Time }

@@ -36,6 +36,7 @@ func (s *Store) connectServer(o Options, at *postgres, config *pgx.ConnConfig) {
 type Server struct {
 	Name    string   // of the database, for people
 	Daemons []Daemon // that use it
+	Linked  bool     // a WhatsApp account is linked; only [InspectServer] says it
 }
 
 // InspectServer looks at the database of o.Server without changing it. Its error is an [Error], or says what is wrong with the address.
@@ -52,11 +53,19 @@ func InspectServer(ctx context.Context, o Options) (found Server, err error) {
 		return found, s.fault(ctx, err)
 	}
 	found.Daemons, err = readingDaemons(ctx, db)
+	if err == nil {
+		err = db.QueryRowContext(ctx, hasAccount).Scan(&found.Linked)
+	}
 	if state := sqlState(err); state == noTable || state == noColumn { // no daemon of this version has used it
 		return found, nil
 	}
 	return found, s.explain(ctx, err)
 }
+
+const (
+	accountTables = "whatsmeow_" // with which the names of the tables of the WhatsApp account begin
+	hasAccount    = `SELECT EXISTS (SELECT FROM ` + accountTables + `device)`
+)
 
 // noTable and noColumn are the codes of PostgreSQL for what is not there.
 const noTable, noColumn = "42P01", "42703"

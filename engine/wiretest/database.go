@@ -86,7 +86,8 @@ func emptyTables(url string, used bool) error {
 const deleteAll = `
 SET session_replication_role = replica; -- references are not checked
 DO $$ DECLARE name TEXT; BEGIN
-	FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('writer', 'goose_db_version') LOOP
+	FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public'
+		AND tablename NOT IN ('writer', 'goose_db_version', 'whatsmeow_version') LOOP
 		EXECUTE format('DELETE FROM %I', name);
 	END LOOP;
 	PERFORM setval(format('%I', sequencename)::regclass, 1, FALSE) FROM pg_sequences

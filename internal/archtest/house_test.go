@@ -75,7 +75,7 @@ var owners = []struct {
 	library string
 	parts   []string
 }{
-	{"database/sql/...", []string{"engine/store/...", "tools/outside"}},
+	{"database/sql/...", []string{"engine/store/...", "connectors/whatsapp", "tools/outside"}}, // the second for its keys
 	{"github.com/jackc/pgx/v5/...", []string{"engine/store/...", "engine/wiretest", "internal/pgtest", "tools/outside"}},
 	{"github.com/mattn/go-sqlite3/...", []string{"engine/store/...", "connectors/whatsapp/...", "tools/outside"}}, // the second for its keys
 	{"github.com/pressly/goose/...", []string{"engine/store/..."}},

@@ -43,8 +43,7 @@ type three struct {
 	all     []*process
 	bot     *telegramtest.Server
 	phones  map[string]*telegramtest.Person
-	soaks   bool                 // make soak asks half of the people on WhatsApp
-	wa      *whatsapptest.Server // its device is the first daemon's alone
+	wa      *whatsapptest.Server
 	mobiles map[string]*whatsapptest.Person
 	tally   *tally
 
@@ -71,7 +70,7 @@ type process struct {
 func newThree(t *testing.T) *three {
 	t.Helper()
 	s := &three{
-		t: t, soaks: os.Getenv("CRASH_POINTS") != "", clock: clock{time.Now(), 1}, tally: &tally{}, phones: map[string]*telegramtest.Person{},
+		t: t, clock: clock{time.Now(), 1}, tally: &tally{}, phones: map[string]*telegramtest.Person{},
 		mobiles: map[string]*whatsapptest.Person{},
 	}
 	s.binary = filepath.Join(t.TempDir(), "daycared")
@@ -92,7 +91,7 @@ func newThree(t *testing.T) *three {
 	for i := range 3 {
 		p := s.newProcess(keys)
 		if i == 0 {
-			p.link()
+			p.link(keys)
 		}
 		p.rise()
 		p.await("it to be ready", p.ready)
@@ -148,7 +147,7 @@ func (s *three) config(dir string) string {
 		for i, name := range phonesAt(place) {
 			id := int64(1000 + 2*place + i)
 			more := ""
-			if i == 1 && s.soaks {
+			if i == 1 {
 				more = fmt.Sprintf(`, whatsapp: "+4917000000%03d", via: [whatsapp, telegram]`, place)
 				if s.mobiles[name] == nil {
 					s.mobiles[name] = s.wa.Person(fmt.Sprintf("4917000000%03d", place), name)
@@ -174,16 +173,23 @@ func (s *three) config(dir string) string {
 			"high_risk: {tools: []}\ndata_dir: DIR/data\n", "DIR", dir)
 }
 
-// link makes the daemon the one that has the WhatsApp account, before it runs.
-func (p *process) link() {
+// link links the WhatsApp account, which whoever has the chats serves.
+func (p *process) link(keys string) {
 	data := filepath.Join(p.dir, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		p.t.Fatal(err)
 	}
-	_, err := whatsapp.Link(p.ctx, whatsapp.Linking{
-		Path: filepath.Join(data, "whatsapp.db"), HTTP: p.wa.Client(), Log: wiretest.Quiet,
-	}, scanner{p.t, p.wa.Phone()})
+	rows, err := store.Open(p.ctx, store.Options{
+		Path: filepath.Join(data, "daycared.db"), KeyFile: filepath.Join(keys, "audit.key"), Server: p.cluster.Socket("postgres"),
+		Log: wiretest.Quiet, Now: time.Now,
+	})
 	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, err = whatsapp.Link(p.ctx, whatsapp.Linking{
+		Path: filepath.Join(data, "whatsapp.db"), Shared: rows.OpenAccount, HTTP: p.wa.Client(), Log: wiretest.Quiet,
+	}, scanner{p.t, p.wa.Phone()})
+	if err := errors.Join(err, rows.Close()); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -446,19 +452,9 @@ func (s *three) settledCards() (orphans int) {
 	return orphans
 }
 
-// settledMobiles checks that each question has one card at most on WhatsApp, which is in its final state once the daemon that has the
-// account has the chats, as it does when the others have stopped. It returns how many cards there are.
+// settledMobiles checks that each question has one card at most on WhatsApp, which is in its final state. It returns how many cards there
+// are.
 func (s *three) settledMobiles() (cards int) {
-	for _, p := range s.all[1:] {
-		_ = p.cmd.Process.Signal(os.Interrupt) // it runs
-		<-p.done
-	}
-	s.await("the first daemon to have the chats", func() error {
-		if s.holder() != s.all[0] {
-			return errors.New("it has not")
-		}
-		return nil
-	})
 	ctx, done := context.WithTimeout(s.ctx, patient)
 	defer done()
 	s.settleAll(ctx)
