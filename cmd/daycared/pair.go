@@ -21,7 +21,6 @@ import (
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
-	"github.com/daycared/daycared/permissions/timing"
 )
 
 func (c *CLI) pairCommand() *cobra.Command {
@@ -176,22 +175,7 @@ func (c *CLI) linkAccount(ctx context.Context, paths config.Paths, o whatsapp.Li
 		defer func() { err = errors.Join(err, rows.Close()) }()
 		o.Shared = sharedAccount(rows)
 	}
-	return linkWhenFree(ctx, o, g)
-}
-
-// linkTries is how often to try an account that is in use: a daemon without a linked account opens it briefly every two seconds.
-const linkTries = 10
-
-func linkWhenFree(ctx context.Context, o whatsapp.Linking, g whatsapp.Guide) (number string, err error) {
-	for range linkTries {
-		if number, err = whatsapp.Link(ctx, o, g); !errors.Is(err, whatsapp.ErrInUse) {
-			break
-		}
-		if timing.Pause(ctx, 100*time.Millisecond) != nil {
-			break
-		}
-	}
-	return number, err
+	return whatsapp.Link(ctx, o, g)
 }
 
 // linkRisks is what a person must know before linking an account.
