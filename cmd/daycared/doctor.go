@@ -321,8 +321,7 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 	}
 	all := []finding{newFinding("ok", "data directory "+dir, "")}
 	if at, err := store.NewestEntry(ctx, file); err == nil && time.Until(at) > time.Minute {
-		all = append(all, newFinding("wrong", fmt.Sprintf("the clock of this machine is behind: the newest entry of the audit is of %s",
-			stamp(at, time.Local)), "set the clock; until then what was given counts for longer than people meant"))
+		all = append(all, clockBehind("of this machine", at)...)
 	}
 	return all
 }
@@ -345,10 +344,20 @@ func (in *inspection) examineServer(ctx context.Context) []finding {
 	} else if at != "" {
 		used = newFinding("ok", found.Name+", used by the daemons at "+at, "")
 	}
+	all := append([]finding{used}, clockBehind("of the database", found.NewestEntry)...)
 	if !found.Linked && in.wantsAccount() {
-		return []finding{used, newFinding("note", notLinkedYet, "run: daycared link whatsapp")}
+		all = append(all, newFinding("note", notLinkedYet, "run: daycared link whatsapp"))
 	}
-	return []finding{used}
+	return all
+}
+
+// clockBehind says that a clock is behind the newest entry of the audit, unless that is zero.
+func clockBehind(whose string, newest time.Time) []finding {
+	if newest.IsZero() {
+		return nil
+	}
+	what := fmt.Sprintf("the clock %s is behind: the newest entry of the audit is of %s", whose, stamp(newest, time.Local))
+	return []finding{newFinding("wrong", what, "set the clock; until then what was given counts for longer than people meant")}
 }
 
 // examineAdminKey checks that the admin key file holds a key: without a valid one, the daemon's account is not recognized as the

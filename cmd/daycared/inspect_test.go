@@ -486,3 +486,27 @@ func TestDoctorSaysThatTheClockIsBehind(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorSaysThatTheClockOfTheDatabaseIsBehind likewise.
+func TestDoctorSaysThatTheClockOfTheDatabaseIsBehind(t *testing.T) {
+	url, release, err := wiretest.OpenDatabase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = release() }() // it ends with the tests
+	paths := config.Paths{DataDir: t.TempDir(), Database: url}
+	s, err := store.Open(t.Context(), storeOptions(paths, slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for i, ahead := range []time.Duration{0, time.Hour} {
+		if err := s.Record(t.Context(), permissions.Record{Type: "X", At: time.Now().Add(ahead)}); err != nil {
+			t.Fatal(err)
+		}
+		found := (&inspection{cli: &CLI{}, cfg: &config.Config{}, paths: paths}).examineServer(t.Context())
+		if len(found) != 1+i || i == 1 && (found[1].Level != "wrong" || !strings.Contains(found[1].What, "clock of the database is behind")) {
+			t.Errorf("%v ahead: %+v", ahead, found)
+		}
+	}
+}

@@ -766,6 +766,33 @@ func TestADatabaseThatIsRefused(t *testing.T) {
 	}
 }
 
+// TestAClockOfTheDatabaseThatIsBehindIsFound by the newest entry of the audit.
+func TestAClockOfTheDatabaseThatIsBehindIsFound(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	o := options(path)
+	o.Server = url
+	behind := func() bool {
+		t.Helper()
+		found, err := InspectServer(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !found.NewestEntry.IsZero()
+	}
+	if behind() {
+		t.Error("without tables")
+	}
+	s := openOn(t.Context(), t, path, url)
+	insert(t, s)
+	if behind() {
+		t.Error("it is not behind")
+	}
+	query(t, url, `UPDATE entries SET at = at + 3600000000 WHERE key = (SELECT MAX(key) FROM entries) RETURNING 1`)
+	if !behind() {
+		t.Error("an hour behind")
+	}
+}
+
 // TestWhatHelpsWithPostgreSQL: daycared restore is for files.
 func TestWhatHelpsWithPostgreSQL(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")

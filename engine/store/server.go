@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -37,6 +38,8 @@ type Server struct {
 	Name    string   // of the database, for people
 	Daemons []Daemon // that use it
 	Linked  bool     // a WhatsApp account is linked; only [InspectServer] says it
+
+	NewestEntry time.Time // of its audit, if its clock is more than a minute behind that; zero: it is not
 }
 
 // InspectServer looks at the database of o.Server without changing it. Its error is an [Error], or says what is wrong with the address.
@@ -54,6 +57,9 @@ func InspectServer(ctx context.Context, o Options) (found Server, err error) {
 	}
 	found.Daemons, err = readingDaemons(ctx, db)
 	if err == nil {
+		err = db.QueryRowContext(ctx, entryAhead).Scan(instant{&found.NewestEntry})
+	}
+	if err == nil {
 		err = db.QueryRowContext(ctx, hasAccount).Scan(&found.Linked)
 	}
 	if state := sqlState(err); state == noTable || state == noColumn { // no daemon of this version has used it
@@ -65,6 +71,9 @@ func InspectServer(ctx context.Context, o Options) (found Server, err error) {
 const (
 	accountTables = "whatsmeow_" // with which the names of the tables of the WhatsApp account begin
 	hasAccount    = `SELECT EXISTS (SELECT FROM ` + accountTables + `device)`
+
+	entryAhead = `SELECT COALESCE(MAX(at), 0) FROM (SELECT at FROM entries ORDER BY key DESC LIMIT 1) AS newest ` +
+		`WHERE at > 1000000 * EXTRACT(EPOCH FROM clock_timestamp() + INTERVAL '1 minute')`
 )
 
 // noTable and noColumn are the codes of PostgreSQL for what is not there.
