@@ -155,8 +155,12 @@ func (r Request) Shown() Digest {
 	return sha256.Sum256(w.b)
 }
 
+// HookACP is the [Request.Hook] of calls that programs describe over ACP.
+const HookACP = "acp"
+
 // CallDigest returns the digest of one exact call of r: what it does, and where. The same words in another folder, or by
-// the hook of another agent, are another call.
+// the hook of another agent, are another call. So are those with other details of a program that describes its calls itself: what
+// they do may be said there alone. The details of other hooks and of the daemon's own tools follow from the input.
 func CallDigest(r Request, c Call) Digest {
 	w := &fields{}
 	w.number(DigestVersion)
@@ -165,6 +169,9 @@ func CallDigest(r Request, c Call) Digest {
 	w.text(r.EnvNames...)
 	if r.Hook != "" {
 		w.text(r.Hook)
+	}
+	if told := r.Hook == HookACP || r.Hook == "" && !r.Caller.Ours(); told && r.Details != "" {
+		w.text("details", r.Details)
 	}
 	return sha256.Sum256(w.b)
 }

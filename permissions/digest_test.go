@@ -180,6 +180,8 @@ func TestCallDigest(t *testing.T) {
 	for name, r := range map[string]Request{
 		"host": {Host: "vps"}, "cwd": {Cwd: "/srv"}, "environment": {EnvHash: "x"}, "its names": {EnvNames: []string{"PATH"}},
 		"hook": {Hook: "codex"}, "hook of another agent": {Hook: "gemini"},
+		"detail": {Details: "a diff"}, "other detail": {Details: "another diff"}, "hook of ACP": {Hook: HookACP},
+		"detail over ACP": {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Details: "a diff"},
 	} {
 		t.Run("B5/"+name, func(t *testing.T) {
 			d := CallDigest(r, call)
@@ -188,6 +190,18 @@ func TestCallDigest(t *testing.T) {
 			}
 			seen[d] = name
 		})
+	}
+}
+
+// The details of hooks and of the daemon's own agents follow from the input, and what the file was before.
+func TestDetailsThatFollowFromTheInputAreNoOtherCall(t *testing.T) {
+	call := Call{N: 1, Tool: "write_file", Input: []byte(`{"a":1}`)}
+	for _, r := range []Request{{Hook: "codex"}, {Caller: Caller{Name: "agent:helper"}}} {
+		before := CallDigest(r, call)
+		r.Details = "a diff"
+		if CallDigest(r, call) != before {
+			t.Errorf("of %+v, other details are another call", r)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (a *Agent) held(ctx context.Context, session string) ([]permissions.Tag, er
 const cleanupTime = 5 * time.Second
 
 func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.Request, error) {
-	q.Agent, q.Hook = a.o.Name, "acp" // only one call at a time, as with a hook
+	q.Agent, q.Hook = a.o.Name, permissions.HookACP // only one call at a time, as with a hook
 	verdict, err := a.approvals.Evaluate(ctx, a.caller(), q)
 	switch {
 	case err != nil:

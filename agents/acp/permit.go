@@ -52,7 +52,11 @@ func (c toolCall) over(before toolCall) toolCall {
 	return c
 }
 
-func (c toolCall) hasInput() bool { return len(c.Input) > 0 && string(c.Input) != "null" }
+// hasInput reports whether the input says anything; without one, the title is what the call does.
+func (c toolCall) hasInput() bool {
+	text := strings.Join(strings.Fields(string(c.Input)), "")
+	return text != "" && text != "null" && text != "{}"
+}
 
 var kinds = []sdk.ToolKind{
 	sdk.ToolKindRead, sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove, sdk.ToolKindSearch, sdk.ToolKindExecute,

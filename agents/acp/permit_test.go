@@ -96,6 +96,36 @@ func TestPermissionForTheSession(t *testing.T) {
 	s.card(3)
 }
 
+// What the agent shows besides the input, and a title without an input, are of the exact call that is allowed: the input alone may not say
+// what the call does.
+func TestWhatIsShownIsOfTheExactCall(t *testing.T) {
+	call := func(title, input, path, text string) string {
+		return fmt.Sprintf(`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c1","title":%q,"kind":"other",`+
+			`"rawInput":%s,"locations":[{"path":%q}],"content":[{"type":"content","content":{"type":"text","text":%q}}]},"options":%s}`,
+			title, input, path, text, options)
+	}
+	for name, other := range map[string]string{
+		"content": call("Do it", `{"n":1}`, "/srv/a", "two"), "place": call("Do it", `{"n":1}`, "/srv/b", "one"),
+		"title": call("Do that", `{}`, "/srv/a", "one"),
+	} {
+		t.Run("B6/another "+name, func(t *testing.T) {
+			s := newEnv(t)
+			input := `{"n":1}`
+			if name == "title" {
+				input = `{}`
+			}
+			s.write(call("Do it", input, "/srv/a", "one"))
+			s.answer(s.card(1), always)
+			s.waitMessage(`"optionId":"o1"`)
+			s.write(call("Do it", input, "/srv/a", "one"), "say unasked")
+			s.waitMessage("unasked")
+			s.write(other)
+			s.answer(s.card(2), permissions.Deny)
+			s.waitMessage(`"optionId":"o3"`)
+		})
+	}
+}
+
 // A denial is the agent's own rejection with the reason; no answer, and anything else, is cancelled.
 func TestNoPermission(t *testing.T) {
 	s := newEnv(t)
