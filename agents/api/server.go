@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 )
@@ -254,6 +255,10 @@ func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 
 // LoadCertificate loads a certificate and its key. Errors do not reveal the content of the files.
 func LoadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
+	return own.Answer(certFile, func() (*tls.Certificate, error) { return loadCertificate(certFile, keyFile) })
+}
+
+func loadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
 	for _, file := range []string{certFile, keyFile} { // opening a pipe would block
 		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("read the certificate %s and its key: %s is not a regular file", certFile, file)
@@ -270,7 +275,7 @@ func LoadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
 func (c *certificate) get() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	info, err := os.Stat(c.certFile)
+	info, err := own.Answer(c.certFile, func() (os.FileInfo, error) { return os.Stat(c.certFile) })
 	if err != nil || info.ModTime().Equal(c.written) {
 		return c.current
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,11 +54,26 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 	if ctx.Err() != nil { // the daemon stops; the next start reports the interrupted call
 		return false, ctx.Err()
 	}
+	if o.Left {
+		if err := sh.tellLeft(ctx, c.Tool); err != nil {
+			return false, err
+		}
+	}
 	if o.Pause != "" && !stopped {
 		return false, sh.ended(ctx, x, o, Asked{N: c.N, Shows: true, Text: o.Text, Error: o.Error, Look: o.Pause})
 	}
 	return false, sh.ended(ctx, x, o, Ran{N: c.N, Text: o.Text, Error: o.Error})
 }
+
+// tellLeft says that a process of the agent hangs.
+func (sh *turn) tellLeft(ctx context.Context, tool string) error {
+	sh.runtime.log.Warn("a process of an agent was killed and hangs: a file system does not answer", "agent", sh.agent.Name, "tool", tool)
+	return sh.say(ctx, "left", fmt.Sprintf(processLeft, tool))
+}
+
+// processLeft is the message to the person about a killed process that hangs.
+const processLeft = "I go on without a process of %s: it was killed, and hangs in a file system that does not answer. " +
+	"It ends when that does."
 
 // began stores that a call runs from now on, with an audit entry: an older row of the session does not begin it again.
 func (sh *turn) began(ctx context.Context, x agents.Execution, granted []agents.Artifact) error {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,6 +30,11 @@ func (sh *turn) validate(ctx context.Context) error {
 	e, c := Judged{}, agents.Commit{}
 	for _, call := range sh.run.Calls {
 		v, wrong, err := sh.judge(brief, call, held)
+		if sh.left != "" {
+			if err := sh.tellLeft(ctx, sh.left); err != nil {
+				return err
+			}
+		}
 		if brief.Err() != nil {
 			return nil // an order, or shutdown
 		}
@@ -76,6 +82,9 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 			return spare(err.Error())
 		}
 	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {
+		if errors.Is(err, tools.ErrLeft) {
+			sh.left = call.Tool
+		}
 		return spare(err.Error())
 	}
 	own, err := sh.ungranted(ctx)

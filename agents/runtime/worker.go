@@ -26,6 +26,7 @@ type turn struct {
 	session permissions.AgentSession
 	run     Run
 	ruling  permissions.Ruling // of the call that is about to run
+	left    string             // a tool of which a process hangs since its call was planned
 }
 
 // work works on a session until it rests. Failures are retried with a growing delay.

@@ -9,7 +9,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"sync/atomic"
 	"time"
+
+	"github.com/daycared/daycared/internal/own"
 )
 
 // Operation is a function of ours that runs sandboxed in a separate process. Of its error only the text is returned.
@@ -43,7 +47,7 @@ type answer struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// Do runs an operation in a sandbox and decodes its result. Its own error is a *Fault; with another it was not run.
+// Do runs an operation in a sandbox and decodes its result. Its own error is a *Fault; with another it was not run, or not to its end.
 func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, output any) error {
 	if err := s.admit(w); err != nil {
 		return err
@@ -58,24 +62,74 @@ func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, out
 	if err != nil {
 		return err
 	}
+	ctx, done := context.WithTimeout(ctx, doWithin)
+	defer done()
 	cmd := exec.CommandContext(ctx, executable)
 	cmd.Args, cmd.Env, cmd.Dir = []string{operationName}, scrubbed(), "/"
 	cmd.SysProcAttr = newSession()
 	cmd.WaitDelay = grace
-	said := &bytes.Buffer{}
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), said
-	out, err := cmd.Output()
-	if err != nil {
-		return errors.Join(context.Cause(ctx), fmt.Errorf("run %s in the sandbox: %w: %.300s", operation, err, said))
+	var out, said bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), &out, &said
+	switch err := s.Run(ctx, w, cmd, func() {}); {
+	case errors.Is(err, ErrLeft), errors.Is(err, own.ErrSilent): // it may still write, or was not started
+		return fmt.Errorf("run %s in the sandbox: %w", operation, err)
+	case err != nil:
+		return errors.Join(context.Cause(ctx), fmt.Errorf("run %s in the sandbox: %w: %.300s", operation, err, &said))
 	}
 	var a answer
-	if err := json.Unmarshal(out, &a); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
 		return fmt.Errorf("read what %s says: %w", operation, err)
 	}
 	if a.Error != "" {
 		return &Fault{a.Error}
 	}
 	return json.Unmarshal(a.Output, output)
+}
+
+// doWithin is how long an operation may take.
+const doWithin = 2 * time.Minute
+
+// Run runs a command that was made with ctx for a policy, and calls release when it has ended. If that is not soon after the end of
+// ctx, Run returns [ErrLeft] before, and the command's output must not be read. While several hang there, no other is started.
+func (s *Sandbox) Run(ctx context.Context, w Policy, cmd *exec.Cmd, release func()) error {
+	place := w.Held.Path
+	if all := slices.Concat(w.Write, w.Read); place == "" && len(all) > 0 {
+		place = all[0]
+	}
+	if s.left.Full(place) {
+		release()
+		return fmt.Errorf("reach %s: %w", place, own.ErrSilent)
+	}
+	if err := cmd.Start(); err != nil {
+		release()
+		return err
+	}
+	return s.left.wait(ctx, place, func() error {
+		defer release()
+		return cmd.Wait()
+	})
+}
+
+// left are processes that were killed and hang, by the folder that they reach.
+type left struct{ own.Watched }
+
+// leaveAfter is how long after its kill a process is left.
+const leaveAfter = 1500 * time.Millisecond
+
+// wait returns what ends returns, or [ErrLeft] where that is not soon after the end of ctx.
+func (l *left) wait(ctx context.Context, place string, ends func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- ends() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	var err error
+	if !l.Run(place, new(atomic.Uint64), func() { err = <-ended }) {
+		return ErrLeft
+	}
+	return err
 }
 
 // Fault is the error of a sandboxed operation.

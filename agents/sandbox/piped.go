@@ -10,13 +10,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/daycared/daycared/internal/own"
 )
 
 // Piped is a running program with pipes for its standard streams; these are our ends of two.
 type Piped struct {
 	Stdin, Stdout *os.File
 	Kill          context.CancelFunc // ends the program and all its descendants
-	Gone          <-chan struct{}    // closed when all of them have ended and stderr was read
+	Gone          <-chan struct{}    // closed when all of them have ended, or were killed and hang, and stderr was read
 
 	state, last string // set before Gone is closed
 }
@@ -58,13 +60,15 @@ func Start(ctx context.Context, command Maker, heard func(line string)) (*Piped,
 	}
 	gone := make(chan struct{})
 	p := &Piped{Stdin: ours[0], Stdout: ours[1], Kill: kill, Gone: gone}
-	go p.watch(cmd, release, ours[2], gone, heard)
+	go p.watch(life, cmd, release, ours[2], gone, heard)
 	return p, nil
 }
 
-// watch returns when the program has ended, and passes each line of its stderr to heard. What it wrote last is read
+// watch returns when the program has ended or is left, and passes each line of its stderr to heard. What it wrote last is read
 // only for a moment: a process that escaped the sandbox may keep the pipes open forever.
-func (p *Piped) watch(cmd *exec.Cmd, release func(), stderr *os.File, gone chan<- struct{}, heard func(line string)) {
+func (p *Piped) watch(
+	life context.Context, cmd *exec.Cmd, release func(), stderr *os.File, gone chan<- struct{}, heard func(line string),
+) {
 	var reads sync.WaitGroup
 	reads.Go(func() {
 		defer stderr.Close()
@@ -78,13 +82,19 @@ func (p *Piped) watch(cmd *exec.Cmd, release func(), stderr *os.File, gone chan<
 			}
 		}
 	})
-	_ = cmd.Wait() // its state has the result
-	release()
+	at := left{own.Watched{Patience: leaveAfter}}
+	err := at.wait(life, "", func() error {
+		defer release()
+		_ = cmd.Wait() // its state has the result
+		return nil
+	})
 	p.Kill()
 	_ = p.Stdout.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	_ = stderr.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	reads.Wait()
-	p.state = cmd.ProcessState.String()
+	if p.state = ErrLeft.Error(); err == nil {
+		p.state = cmd.ProcessState.String()
+	}
 	close(gone)
 }
 

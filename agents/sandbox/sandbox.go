@@ -56,13 +56,17 @@ type Sandbox struct {
 	off     bool
 	scratch string
 	self    string // our binary, which no command may write
+	left    left
 }
 
 // New makes a sandbox. It starts nothing.
 func New(o Options) *Sandbox {
-	s := &Sandbox{off: o.Mode == Off, scratch: cmp.Or(o.Scratch, os.TempDir()), self: self()}
+	s := &Sandbox{
+		off: o.Mode == Off, scratch: cmp.Or(o.Scratch, os.TempDir()), self: self(), left: left{own.Watched{Patience: leaveAfter}},
+	}
 	for _, p := range o.Own {
-		if p != "" && own.Resolve(p) != s.self { // no secret; see admit
+		leads, err := own.Answer(p, func() (string, error) { return own.Resolve(p), nil })
+		if p != "" && (leads != s.self || err != nil) { // its binary is no secret; see admit
 			s.own = append(s.own, p)
 		}
 	}
@@ -110,6 +114,10 @@ var (
 	ErrMoved  = errors.New("it is another folder by now")
 )
 
+// ErrLeft says that something was killed and hangs on in the kernel, where nothing ends it but the answer of a file system. It does
+// nothing more.
+var ErrLeft = errors.New("it was killed, and has not ended: a file system does not answer it; it ends when that does")
+
 // Ready returns why nothing can be run here, or nil: the kernel lacks a feature (ErrUnheld), or something of the
 // daemon's is in what every command may read (ErrOwn).
 func (s *Sandbox) Ready() error { return s.admit(Policy{}) }
@@ -153,8 +161,13 @@ func (s *Sandbox) refuseOwn(paths ...string) error {
 			paths[0], ErrOwn, file)
 	}
 	for _, p := range paths {
-		if file, found := own.Find(s.own, p); found {
-			return fmt.Errorf("reach %s: %w: %s; a folder cannot be allowed without what lies in it", p, ErrOwn, file)
+		if err := own.At(p, func() error {
+			if file, found := own.Find(s.own, p); found {
+				return fmt.Errorf("%w: %s; a folder cannot be allowed without what lies in it", ErrOwn, file)
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("reach %s: %w", p, err)
 		}
 	}
 	return nil
@@ -165,7 +178,7 @@ func plain(p string) error {
 	if !filepath.IsAbs(p) || filepath.Clean(p) != p {
 		return fmt.Errorf("reach %q: the path is not absolute and clean", p)
 	}
-	leads, err := filepath.EvalSymlinks(p)
+	leads, err := own.Answer(p, func() (string, error) { return filepath.EvalSymlinks(p) })
 	if err != nil {
 		return fmt.Errorf("reach %s: %w", p, err)
 	}

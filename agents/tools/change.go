@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/edits"
 )
@@ -68,8 +68,8 @@ func (t writeFile) run(ctx context.Context, p Workspace, in writing, plan Plan) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	if plan.Links != p.links(tag) {
-		return Outcome{}, fmt.Errorf("%s: %w", tag.Path(), errChanged)
+	if err := p.sameLinks(tag, plan); err != nil {
+		return Outcome{}, err
 	}
 	return replace(ctx, t.box, p, tag, []byte(in.Content), plan.Basis)
 }
@@ -113,8 +113,11 @@ func (t editFile) run(ctx context.Context, p Workspace, in editing, plan Plan) (
 	if err != nil {
 		return Outcome{}, err
 	}
-	if plan.Basis != "" && plan.Basis != was.Basis || plan.Links != p.links(tag) {
+	if plan.Basis != "" && plan.Basis != was.Basis {
 		return Outcome{}, fmt.Errorf("%s: %w", tag.Path(), errChanged)
+	}
+	if err := p.sameLinks(tag, plan); err != nil {
+		return Outcome{}, err
 	}
 	text, err := in.apply(was)
 	if err != nil {
@@ -175,7 +178,10 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (
 	if err != nil {
 		return Plan{}, fileContent{}, err
 	}
-	plan := Plan{Needs: p.missing(tag), AffectedPath: tag.Path(), Links: p.links(tag)}
+	plan := Plan{Needs: p.missing(tag), AffectedPath: tag.Path()}
+	if plan.Links, err = p.linksTo(tag); err != nil {
+		return plan, fileContent{}, err
+	}
 	reading, err := p.tag("@read", name)
 	if err != nil || len(p.missing(reading)) > 0 {
 		return plan, fileContent{}, err
@@ -187,6 +193,20 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (
 
 // maxLinks is how many links the kernel follows.
 const maxLinks = 40
+
+// linksTo is [Workspace.links] where the file system answers.
+func (p Workspace) linksTo(tag permissions.Tag) (string, error) {
+	return own.AnswerTo("writing in "+p.Workspace, path.Dir(tag.Path()), func() (string, error) { return p.links(tag), nil })
+}
+
+// sameLinks refuses other links than those of a plan.
+func (p Workspace) sameLinks(tag permissions.Tag, plan Plan) error {
+	now, err := p.linksTo(tag)
+	if err == nil && now != plan.Links {
+		err = fmt.Errorf("%s: %w", tag.Path(), errChanged)
+	}
+	return err
+}
 
 // links are the symbolic links of the workspace on the way to a file's folder there, and where each leads.
 func (p Workspace) links(tag permissions.Tag) (all string) {
@@ -266,45 +286,34 @@ func (p Workspace) In(workspace string) Workspace {
 	}
 	f := &folder{name: workspace}
 	p.Workspace, p.held = workspace, f
-	leads, root, err := openFolder(workspace)
-	if f.root = root; err != nil {
+	opened, err := own.Answer(workspace, func() (o folder, err error) { return open(workspace) })
+	switch {
+	case errors.Is(err, own.ErrSilent):
+		f.err = fmt.Errorf("open the workspace when daycared starts: %w; restart daycared when it does", err)
+	case err != nil:
 		f.err = fmt.Errorf("open the workspace when daycared starts: %w; make it, and restart daycared", err)
-		return p
+	default:
+		*f, p.Workspace = opened, opened.Path
 	}
-	info, err := f.root.Stat(".")
-	if err != nil {
-		f.err = fmt.Errorf("look at the workspace: %w", err)
-		return p
-	}
-	f.Folder, p.Workspace = sandbox.FolderOf(leads, info), leads
 	return p
 }
 
-// openWithin is how long a workspace may take to open: its file system may not answer.
-const openWithin = 5 * time.Second
-
-// openFolder opens a folder, and returns where its name leads.
-func openFolder(name string) (string, *os.Root, error) {
-	type opened struct {
-		leads string
-		root  *os.Root
-		err   error
+// open opens the folder to which a name leads.
+func open(name string) (f folder, err error) {
+	f.name = name
+	leads, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return f, err
 	}
-	done := make(chan opened, 1)
-	go func() {
-		leads, err := filepath.EvalSymlinks(name)
-		o := opened{leads: leads, err: err}
-		if err == nil {
-			o.root, o.err = rootOf(leads)
-		}
-		done <- o
-	}()
-	select {
-	case o := <-done:
-		return o.leads, o.root, o.err
-	case <-time.After(openWithin):
-		return "", nil, fmt.Errorf("%s does not answer within %s", name, openWithin)
+	if f.root, err = rootOf(leads); err != nil {
+		return f, err
 	}
+	info, err := f.root.Stat(".")
+	if err != nil {
+		return f, err
+	}
+	f.Folder = sandbox.FolderOf(leads, info)
+	return f, nil
 }
 
 // rootOf is [os.OpenRoot], which would wait for a writer of a named pipe.
@@ -340,14 +349,16 @@ func (p Workspace) Held() (sandbox.Folder, error) {
 	case p.held.err != nil:
 		return sandbox.Folder{}, p.held.err
 	}
-	leads, err := filepath.EvalSymlinks(p.held.name)
-	if err != nil || leads != p.Workspace {
-		return sandbox.Folder{}, ErrMoved
-	}
-	if info, err := os.Stat(leads); err != nil || p.held.Check(leads, info) != nil {
-		return sandbox.Folder{}, ErrMoved
-	}
-	return p.held.Folder, nil
+	return own.Answer(p.Workspace, func() (sandbox.Folder, error) {
+		leads, err := filepath.EvalSymlinks(p.held.name)
+		if err != nil || leads != p.Workspace {
+			return sandbox.Folder{}, ErrMoved
+		}
+		if info, err := os.Stat(leads); err != nil || p.held.Check(leads, info) != nil {
+			return sandbox.Folder{}, ErrMoved
+		}
+		return p.held.Folder, nil
+	})
 }
 
 // inWorkspace resolves an absolute path below the workspace's configured name, and reports whether it is there.

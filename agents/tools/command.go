@@ -12,6 +12,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -129,11 +130,13 @@ func (t runCommand) execute(ctx context.Context, in running, walls sandbox.Polic
 	if err != nil {
 		return failed(err)
 	}
-	defer release()
 	var out, errs headTail
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
+	err = t.box.Run(running, walls, cmd, release)
 	var exit *exec.ExitError
+	if errors.Is(err, ErrLeft) || errors.Is(err, own.ErrSilent) {
+		return failed(err)
+	}
 	if err != nil && cmd.ProcessState == nil && !errors.As(err, &exit) {
 		return failed(fmt.Errorf("the command cannot be started: %w", wire.Plain(err)))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/schema"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -52,7 +53,11 @@ type Outcome struct {
 	Exit      *int              // a command's exit code
 	Artifacts []agents.Artifact // the full output if Text is cut; Step and Call are not set here
 	Pause     string            // if not empty, the person has to see it with this text before the model does
+	Left      bool              // a process of it was killed, and hangs; see [ErrLeft]
 }
+
+// ErrLeft is [sandbox.ErrLeft].
+var ErrLeft = sandbox.ErrLeft
 
 // Tool is one tool. Implementations are stateless and safe for concurrent use.
 type Tool interface {
@@ -292,7 +297,14 @@ type spot struct {
 func (p Workspace) spot(t permissions.Tag) (spot, sandbox.Policy, error) {
 	root := ""
 	for _, h := range p.tags() {
-		if r := h.Path(); h.Covers(t) && (root == "" || len(r) < len(root)) && isFolder(r) {
+		r := h.Path()
+		if !h.Covers(t) || root != "" && len(r) >= len(root) {
+			continue
+		}
+		switch is, err := isFolder(r); {
+		case err != nil:
+			return spot{}, sandbox.Policy{}, err
+		case is:
 			root = r
 		}
 	}
@@ -303,7 +315,10 @@ func (p Workspace) spot(t permissions.Tag) (spot, sandbox.Policy, error) {
 		}
 		// Only one file is granted. Replacing it renames a file in its folder.
 		root = path.Dir(t.Path())
-		if !isFolder(root) {
+		switch is, err := isFolder(root); {
+		case err != nil:
+			return spot{}, sandbox.Policy{}, err
+		case !is:
 			return spot{}, sandbox.Policy{}, fmt.Errorf("the folder %s does not exist", root)
 		}
 	}
@@ -333,8 +348,10 @@ func (p Workspace) walls(asked []permissions.Tag) (w sandbox.Policy, err error) 
 			continue
 		}
 		name := t.Path()
-		leads, err := filepath.EvalSymlinks(name)
+		leads, err := own.Answer(name, func() (string, error) { return filepath.EvalSymlinks(name) })
 		switch {
+		case slices.Contains(asked, t) && errors.Is(err, own.ErrSilent):
+			return w, err
 		case slices.Contains(asked, t) && errors.Is(err, os.ErrNotExist):
 			return w, fmt.Errorf("%s does not exist; make it with write_file, or name its folder", name)
 		case !slices.Contains(asked, t) && (err != nil || leads != name):
@@ -348,9 +365,12 @@ func (p Workspace) walls(asked []permissions.Tag) (w sandbox.Policy, err error) 
 	return w, nil
 }
 
-func isFolder(p string) bool {
-	info, err := os.Stat(p)
-	return err == nil && info.IsDir()
+// isFolder returns an error only where p does not answer.
+func isFolder(p string) (bool, error) {
+	return own.Answer(p, func() (bool, error) {
+		info, err := os.Stat(p)
+		return err == nil && info.IsDir(), nil
+	})
 }
 
 // mustHold refuses a call without the tags that it needs. Callers have asked already; this is the last check.
@@ -372,7 +392,9 @@ func (p Workspace) heldTag(verb, name string) (permissions.Tag, error) {
 
 // failed is the outcome of a call that could not be done.
 func failed(err error) Outcome {
+	left := errors.Is(err, ErrLeft)
 	switch {
+	case left: // however long it took
 	case errors.Is(err, ErrMoved): // whatever it was needed for
 		err = ErrMoved
 	case errors.Is(err, context.DeadlineExceeded):
@@ -380,5 +402,5 @@ func failed(err error) Outcome {
 	case errors.Is(err, context.Canceled):
 		err = errors.New("it was ended before it was done")
 	}
-	return Outcome{Text: err.Error(), Error: true}
+	return Outcome{Text: err.Error(), Error: true, Left: left}
 }

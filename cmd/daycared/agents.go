@@ -170,7 +170,9 @@ func agentFolders(cfg *config.Config, files []string) error {
 				if cfg.Sandbox && folder == "/proc" && strings.HasSuffix(l.key, "read") {
 					continue // the sandbox's kernel rules protect the daemon's files there
 				}
-				if touched, ok := own.Find(files, folder); ok {
+				// Where a folder does not answer, the sandbox looks again before each use.
+				touched, _ := own.Answer(folder, func() (string, error) { touched, _ := own.Find(files, folder); return touched, nil })
+				if touched != "" {
 					return fmt.Errorf("%s: agents.%s: %s covers or lies in daycared's own %s, which %s is not given; name another folder",
 						cfg.Position(at+"."+l.key), l.key, folder, touched, a.Name)
 				}

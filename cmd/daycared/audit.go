@@ -26,6 +26,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
@@ -480,7 +481,7 @@ func (p *publisher) publish(ctx context.Context, now time.Time) error {
 	case p.to == "log":
 		p.log.Info("audit head", "chain", h.Chain, "head", h.Head)
 	case filepath.IsAbs(p.to):
-		err = appendLine(p.to, text)
+		err = own.At(p.to, func() error { return appendLine(p.to, text) })
 	default:
 		err = post(ctx, p.to, text)
 	}

@@ -198,7 +198,14 @@ func (in *inspection) wantsAccount() bool {
 // ruleLinks warns of rules about folders that lead elsewhere.
 func (in *inspection) ruleLinks() {
 	set, _ := rules.Compile(in.cfg.Ruling()) // Load has refused it otherwise
-	for _, p := range set.Links(own.Resolve) {
+	answered := func(name string) string {
+		leads, err := own.Answer(name, func() (string, error) { return own.Resolve(name), nil })
+		if err != nil {
+			return name
+		}
+		return leads
+	}
+	for _, p := range set.Links(answered) {
 		at := fmt.Sprintf("rules.%d.%s", p.Rule, p.Key)
 		if p.Item >= 0 {
 			at += "." + strconv.Itoa(p.Item)
@@ -240,8 +247,11 @@ func (in *inspection) agent(a config.Agent, path string) {
 }
 
 func (in *inspection) workspace(a config.Agent, key string) {
-	info, err := os.Stat(a.Workspace)
+	info, err := statOf(a.Workspace)
 	switch {
+	case errors.Is(err, own.ErrSilent):
+		in.warns(key, "agents.workspace: the file system of %s does not answer, so %s cannot work; restart daycared when it does",
+			a.Workspace, a.Name)
 	case errors.Is(err, fs.ErrNotExist):
 		in.warns(key, "agents.workspace: %s does not exist, so %s cannot work; make it, or name another folder", a.Workspace, a.Name)
 	case errors.Is(err, unix.ENOTDIR), err == nil && !info.IsDir():
@@ -321,8 +331,25 @@ func (a account) may(path string, info fs.FileInfo, what fs.FileMode) bool {
 	return mode&what == what
 }
 
+// statOf is [os.Stat] of a path that may not answer.
+func statOf(path string) (fs.FileInfo, error) {
+	return own.Answer(path, func() (fs.FileInfo, error) { return os.Stat(path) })
+}
+
 // keptOut returns the first part of a path that denies the account a permission on it; empty: none. The error is that of checking.
 func (a account) keptOut(path string, what fs.FileMode) (part string, info fs.FileInfo, err error) {
+	type kept struct {
+		part string
+		info fs.FileInfo
+	}
+	k, err := own.Answer(path, func() (kept, error) {
+		part, info, err := a.keptFrom(path, what)
+		return kept{part, info}, err
+	})
+	return k.part, k.info, err
+}
+
+func (a account) keptFrom(path string, what fs.FileMode) (part string, info fs.FileInfo, err error) {
 	switch whole, err := filepath.EvalSymlinks(path); {
 	case err == nil:
 		path = whole
@@ -423,7 +450,7 @@ func (in *inspection) keeps(key, file string) {
 	if file == "" {
 		return
 	}
-	if _, err := os.Stat(file); err != nil { // missing or unreadable, which is reported elsewhere
+	if _, err := statOf(file); err != nil { // missing or unreadable, which is reported elsewhere
 		return
 	}
 	for {
@@ -732,7 +759,7 @@ func loginOf(uid int) string {
 // findProgram finds a program in the same way as for agents.
 func findProgram(name string) (string, error) {
 	if strings.Contains(name, "/") {
-		info, err := os.Stat(name)
+		info, err := statOf(name)
 		if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
 			err = unix.EACCES
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/rules"
@@ -149,34 +150,34 @@ func people(cfg *config.Config, lookup func(name string) (*user.User, error)) ([
 
 // ownFiles lists the daemon's data, sockets, binary, configuration and every file that it names, as named and with links resolved.
 func ownFiles(cfg *config.Config, paths config.Paths) []string {
-	own := []string{
+	files := []string{
 		paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey, paths.AuditKey, cfg.Audit.KeyFile, paths.Credentials,
 		cfg.API.TLSKeyFile, cfg.API.TLSCertFile, cfg.Connectors.Telegram.TokenFile,
 	}
 	if filepath.IsAbs(cfg.Audit.Heads.To) {
-		own = append(own, cfg.Audit.Heads.To)
+		files = append(files, cfg.Audit.Heads.To)
 	}
 	for _, a := range cfg.Agents { // whoever can write an agent's instructions or script controls the agent
-		own = append(own, a.Model.APIKeyFile, a.Model.File, a.InstructionsFile)
+		files = append(files, a.Model.APIKeyFile, a.Model.File, a.InstructionsFile)
 	}
-	own = slices.DeleteFunc(own, func(p string) bool { return p == "" })
+	files = slices.DeleteFunc(files, func(p string) bool { return p == "" })
 	if cfg.File != "" {
-		own = append(own, cfg.File)
+		files = append(files, cfg.File)
 	}
 	if binary, err := os.Executable(); err == nil {
-		own = append(own, binary)
+		files = append(files, binary)
 	}
-	for _, p := range slices.Clone(own) {
+	for _, p := range slices.Clone(files) {
 		if abs, err := filepath.Abs(p); err == nil {
-			own = append(own, abs)
+			files = append(files, abs)
 		}
-		if resolved, err := filepath.EvalSymlinks(p); err == nil {
-			own = append(own, resolved)
+		if resolved, err := own.Answer(p, func() (string, error) { return filepath.EvalSymlinks(p) }); err == nil {
+			files = append(files, resolved)
 		}
 	}
-	own = slices.DeleteFunc(own, func(p string) bool { return !filepath.IsAbs(p) })
-	slices.Sort(own)
-	return slices.Compact(own)
+	files = slices.DeleteFunc(files, func(p string) bool { return !filepath.IsAbs(p) })
+	slices.Sort(files)
+	return slices.Compact(files)
 }
 
 // botToken matches the tokens of BotFather.

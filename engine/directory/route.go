@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -280,17 +279,11 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	return call
 }
 
-// looks are those for where names lead in calls of our own agents.
-var looks own.Watched
-
 // resolving is [own.Resolve] for a caller; "" where a file system does not answer.
 func resolving(caller string) func(name string) string {
 	return func(name string) string {
-		to := make(chan string, 1)
-		if !looks.Run(caller, new(atomic.Uint64), func() { to <- own.Resolve(name) }) {
-			return ""
-		}
-		return <-to
+		to, _ := own.AnswerTo(caller, name, func() (string, error) { return own.Resolve(name), nil })
+		return to
 	}
 }
 

@@ -48,7 +48,7 @@ var rooms = []struct {
 		"internal/server", "connectors/..."}},
 	{"agents/...", []string{"permissions", "permissions/acts", "permissions/edits", "permissions/rules", "permissions/timing", "internal/wire",
 		"internal/own", "agents/..."}},
-	{"agents/api", []string{"permissions", "permissions/timing", "internal/wire", "internal/server", "agents"}},
+	{"agents/api", []string{"permissions", "permissions/timing", "internal/own", "internal/wire", "internal/server", "agents"}},
 	{"client", []string{"permissions", "permissions/timing", "internal/wire"}},
 	{"engine", []string{"permissions/...", "connectors", "agents", "internal/aside", "internal/own", "engine/directory", "engine/agenthost",
 		"engine/dispatch", "engine/shared"}},

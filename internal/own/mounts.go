@@ -1,7 +1,9 @@
 package own
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,21 +11,70 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mount is a row of Linux's /proc/self/mountinfo: the folder of a file system that is mounted, and where.
+// mount is a row of Linux's table of mounts: the folder of a file system that is mounted, and where.
 type mount struct {
 	device, root, at string
 	layers           []string // of an overlay: the folders that it shows; empty: it cannot be followed
+	remote           bool     // another machine or program answers for it, or does not
 }
+
+// table is the file; only tests set it.
+var table = "/proc/self/mountinfo"
 
 // mounts returns the mounts of this process, in their order; none where there is no such file.
 func mounts() (all []mount) {
-	text, _ := os.ReadFile("/proc/self/mountinfo")
+	text, _ := os.ReadFile(table)
 	for row := range strings.Lines(string(text)) {
 		if f := strings.Fields(row); len(f) > 4 {
-			all = append(all, mount{f[2], unescape.Replace(f[3]), unescape.Replace(f[4]), follow(layers(f))})
+			all = append(all, mount{f[2], unescape.Replace(f[3]), unescape.Replace(f[4]), layers(f), isRemote(f)})
 		}
 	}
 	return all
+}
+
+// isRemote goes by the kind of file system of a row.
+func isRemote(row []string) bool {
+	at := slices.Index(row, "-")
+	if at < 0 || at+1 >= len(row) {
+		return false
+	}
+	kind, _, _ := strings.Cut(row[at+1], ".") // as in fuse.sshfs
+	return slices.Contains([]string{"fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "autofs"}, kind)
+}
+
+// remote returns where the remote ones of some mounts are.
+func remote(all []mount) (places []string) {
+	for _, m := range all {
+		if m.remote {
+			places = append(places, m.at)
+		}
+	}
+	return places
+}
+
+// remotely returns the remote file system to which a path leads; empty: none does. It looks at nothing there.
+func remotely(path string, places []string) string {
+	if len(places) > 0 {
+		if at, there := walk(path, func(at string) bool { return slices.Contains(places, at) }); there {
+			return at
+		}
+	}
+	return ""
+}
+
+// ahead has another process look at a path that leads to a remote file system: a thread of ours that hangs there would keep our process
+// from ending.
+func ahead(path string, places []string) {
+	if remotely(path, places) != "" {
+		elsewhere(path)
+	}
+}
+
+// elsewhere is how; only tests set it.
+var elsewhere = func(path string) {
+	look := exec.CommandContext(context.Background(), "/bin/sh", "-c", `test -e "$1"`, "sh", path) //nolint:gosec // it runs nothing
+	look.Dir, look.Env = "/", []string{}
+	_ = look.Run() // whatever is there
 }
 
 // layers returns the folders that the overlay of a row shows; none of another file system.
@@ -41,12 +92,13 @@ func layers(row []string) (folders []string) {
 }
 
 // follow resolves layers. One that is relative or gone may be any folder.
-func follow(layers []string) []string {
+func follow(layers, places []string) []string {
 	for i, layer := range layers {
+		ahead(layer, places)
 		if _, err := os.Stat(layer); err != nil || !filepath.IsAbs(layer) {
 			layers[i] = ""
 		} else {
-			layers[i] = Resolve(layer)
+			layers[i] = resolve(layer)
 		}
 	}
 	return layers
@@ -73,7 +125,7 @@ func mounted(files []string, all []mount) (names []string) {
 	for i, m := range all {
 		for _, layer := range m.layers {
 			device, root := lies(layer, all)
-			folders[i] = append(folders[i], mount{device, root, "/", nil})
+			folders[i] = append(folders[i], mount{device: device, root: root, at: "/"})
 		}
 	}
 	seen := slices.Concat(files, names)

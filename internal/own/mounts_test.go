@@ -9,7 +9,7 @@ import (
 
 // TestMountsOfWhatIsOwn: what is mounted elsewhere is found there, be it the file, a folder around it or one in it, and nothing else is.
 func TestMountsOfWhatIsOwn(t *testing.T) {
-	at := func(device, root, at string, layers ...string) mount { return mount{device, root, at, layers} }
+	at := func(device, root, at string, layers ...string) mount { return mount{device, root, at, layers, false} }
 	all := []mount{
 		at("8:1", "/", "/"), at("8:2", "/", "/var"), at("0:5", "/", "/proc"),
 		at("8:2", "/lib/daycared", "/srv/ws/whole"), at("8:2", "/lib/daycared/keys", "/srv/ws/part"), at("8:2", "/", "/mnt/around"),
@@ -46,7 +46,7 @@ func TestMountsOfWhatIsOwn(t *testing.T) {
 	if err := os.Symlink(Resolve(dir), dir+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	if got := follow([]string{".", dir + "/gone", dir + "/link"}); !slices.Equal(got, []string{"", "", Resolve(dir)}) {
+	if got := follow([]string{".", dir + "/gone", dir + "/link"}, nil); !slices.Equal(got, []string{"", "", Resolve(dir)}) {
 		t.Errorf("layers lead to %q", got)
 	}
 	row := strings.Fields("36 35 0:5 / /ov rw - overlay over\\040lay rw,lowerdir=/a\\040b:/c,upperdir=/d,workdir=/e,lowerdir+=/f,lowerdir=::")

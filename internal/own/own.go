@@ -6,7 +6,9 @@ package own
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"math"
 	"net/url"
@@ -37,21 +39,28 @@ func (l *Search) Find(path string) (what string, found bool) {
 }
 
 // Linked returns a regular file of the daemon's, named or in one of its folders, that has a hard link besides: it may lie in any folder.
+// Where one does not answer, [Look] refuses all of its file system.
 func Linked(files []string) (file string, found bool) {
+	places := remote(mounts())
 	for _, name := range files {
-		_ = filepath.WalkDir(Resolve(name), func(at string, e fs.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() {
-				return nil //nolint:nilerr // of what cannot be read nothing is known
-			}
-			if info, err := e.Info(); err == nil {
-				if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
-					file, found = at, true
-					return fs.SkipAll
+		var steps atomic.Uint64
+		file, _ := ask(&slow, name, name, places, &steps, func() (file string, err error) {
+			err = filepath.WalkDir(resolve(name), func(at string, e fs.DirEntry, err error) error {
+				steps.Add(1)
+				if err != nil || !e.Type().IsRegular() {
+					return nil //nolint:nilerr // of what cannot be read nothing is known
 				}
-			}
-			return nil
+				if info, err := e.Info(); err == nil {
+					if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
+						file = at
+						return fs.SkipAll
+					}
+				}
+				return nil
+			})
+			return file, err
 		})
-		if found {
+		if file != "" {
 			return file, true
 		}
 	}
@@ -73,6 +82,7 @@ type Search struct {
 	firsts map[string]*[256][]os.DirEntry // of folders: their entries by the first byte of the name
 	below  map[string]int                 // depth to which folders were searched
 	left   int
+	asked  map[string]bool // the remote file systems at which another process has looked
 	// globbed says that the text that is looked at has a glob.
 	globbed bool
 }
@@ -84,6 +94,7 @@ const maxLooks, perEntry = 8_000_000, 80
 type landmarks struct {
 	names         []string      // of the daemon's files, cleaned and resolved
 	own, covering []os.FileInfo // existing ones, and the folders around them, which hard links and bind mounts can rename
+	remote        []string      // file systems
 }
 
 // known are the landmarks found last: a request is judged several times in a moment.
@@ -97,6 +108,9 @@ var known struct {
 // knownFor is how long they are used again.
 const knownFor = 50 * time.Millisecond
 
+// slow are the looks at landmarks, for which others wait: one that hangs is not repeated before it ends.
+var slow = Watched{Patience: patience / 2, most: 1}
+
 // Look begins a search. It counts its steps, which end where a file system does not answer.
 func Look(files []string, steps *atomic.Uint64) *Search {
 	known.mu.Lock()
@@ -106,22 +120,54 @@ func Look(files []string, steps *atomic.Uint64) *Search {
 	}
 	return &Search{
 		steps: steps, landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{},
-		firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, left: maxLooks,
+		firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, left: maxLooks, asked: map[string]bool{},
 	}
 }
 
+// find finds the landmarks of files. Where one does not answer, so that any file may be a hard link of it, all of its file system is one.
 func find(files []string) (l landmarks) {
-	for _, file := range files {
-		l.names = append(l.names, filepath.Clean(file), Resolve(file))
+	all, silent := mounts(), map[string]bool{} // by device
+	places := remote(all)
+	l.remote = places
+	for i, m := range all {
+		if len(m.layers) > 0 {
+			var err error
+			if all[i].layers, err = ask(&slow, m.at, "/", nil, new(atomic.Uint64), func() ([]string, error) {
+				return follow(slices.Clone(m.layers), places), nil
+			}); err != nil {
+				all[i].layers = []string{""} // they may be any
+			}
+		}
 	}
-	l.names = append(l.names, mounted(l.names, mounts())...)
+	hangs := func(at string, err error) bool {
+		device, _ := lies(cmp.Or(remotely(at, places), at), all)
+		if errors.Is(err, ErrSilent) && !silent[device] {
+			silent[device] = true
+			for _, m := range append(slices.Clip(all), mount{at: "/"}) { // all, without a table
+				if m.device == device {
+					l.names = append(l.names, m.at)
+				}
+			}
+		}
+		return silent[device]
+	}
+	for _, file := range files {
+		leads, err := ask(&slow, file, file, places, new(atomic.Uint64), func() (string, error) { return resolve(file), nil })
+		if l.names = append(l.names, filepath.Clean(file)); !hangs(file, err) {
+			l.names = append(l.names, leads)
+		}
+	}
+	l.names = append(l.names, mounted(l.names, all)...)
 	seen := map[string]bool{}
-	for _, name := range l.names {
-		for at := name; !seen[at]; at = filepath.Dir(at) {
+	for i := 0; i < len(l.names); i++ { // more may be added
+		for at := l.names[i]; !seen[at]; at = filepath.Dir(at) {
 			seen[at] = true
-			info, err := os.Stat(at)
+			if hangs(at, nil) {
+				continue
+			}
+			info, err := ask(&slow, at, at, places, new(atomic.Uint64), func() (os.FileInfo, error) { return os.Stat(at) })
 			switch {
-			case err != nil:
+			case hangs(at, err), err != nil:
 			case slices.Contains(l.names, at):
 				l.own = append(l.own, info)
 			default:
@@ -132,15 +178,24 @@ func find(files []string) (l landmarks) {
 	return l
 }
 
+// ahead is for the first path in each remote file system.
+func (l *Search) ahead(path string) {
+	if at := remotely(path, l.remote); at != "" && !l.asked[at] {
+		l.asked[at] = true
+		elsewhere(path)
+	}
+}
+
 func (l *Search) find(path string) place {
 	p, known := l.places[path]
 	if !known {
 		l.steps.Add(1)
+		l.ahead(path)
 		l.left -= 2 * perEntry * strings.Count(path, "/")
-		clean, leads := filepath.Clean(path), Resolve(path)
+		clean, leads := filepath.Clean(path), resolve(path)
 		names := []string{clean, leads}
 		if clean != path {
-			names = append(names, Resolve(clean))
+			names = append(names, resolve(clean))
 		}
 		p = l.judge(names...)
 		l.places[path] = p
@@ -235,7 +290,7 @@ const globs = "*?[{"
 
 // parts reports whether any part of a text is the name of something that leads to the daemon's files.
 func (l *Search) parts(folder, text string) bool {
-	before, led := ' ', Resolve(folder)
+	before, led := ' ', resolve(folder)
 	l.globbed = strings.ContainsAny(text, globs)
 	for at, letter := range text {
 		rest := text[at:min(len(text), at+longest)]
@@ -290,7 +345,7 @@ func (l *Search) begins(folder, text string) bool {
 		path, below := filepath.Join(folder, e.Name()), strings.TrimLeft(rest, "/")
 		first, _ := utf8.DecodeRuneInString(below)
 		p, ends := l.find(path), below == rest || !inName(first)
-		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.begins(Resolve(path), below) {
+		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.begins(resolve(path), below) {
 			return true
 		}
 	}
@@ -319,10 +374,11 @@ func (l *Search) through(folder string, deep int) bool {
 					if p := l.find(path); p.inside || p.around {
 						return true
 					}
-					path = Resolve(path)
+					path = resolve(path)
 				} else if !e.IsDir() {
 					continue
 				}
+				l.ahead(path)
 				if info, err := os.Stat(path); err == nil && (is(l.own, info) || is(l.covering, info)) { // a mount
 					return true
 				}
@@ -415,7 +471,19 @@ const maxLinks = 100
 
 // Resolve resolves the symbolic links of an absolute path. What is missing or unreadable keeps its name.
 func Resolve(path string) string {
-	at, rest, followed := "/", strings.Split(path, "/"), 0
+	ahead(path, remote(mounts()))
+	return resolve(path)
+}
+
+func resolve(path string) string {
+	at, _ := walk(path, func(string) bool { return false })
+	return at
+}
+
+// walk is resolve as far as the first place where it is to end, which it does not look at.
+func walk(path string, ends func(at string) bool) (at string, ended bool) {
+	rest, followed := strings.Split(path, "/"), 0
+	at = "/"
 	for len(rest) > 0 {
 		part := rest[0]
 		rest = rest[1:]
@@ -427,6 +495,9 @@ func Resolve(path string) string {
 			continue
 		}
 		next := filepath.Join(at, part)
+		if ends(next) {
+			return next, true
+		}
 		target, err := os.Readlink(next)
 		if err != nil || followed == maxLinks || strings.HasPrefix(next, "/proc/self") || strings.HasPrefix(next, "/proc/thread-self") {
 			at = next
@@ -438,5 +509,5 @@ func Resolve(path string) string {
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
-	return at
+	return at, false
 }

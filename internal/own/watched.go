@@ -1,6 +1,8 @@
 package own
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -17,14 +19,55 @@ const (
 
 // Watched runs look-ups in file systems that may never answer: one on a network, or one that an agent's own program serves.
 type Watched struct {
-	mu   sync.Mutex
-	hung map[string]int // by caller
+	Patience time.Duration // 0: a second
+	most     int           // 0: maxHung
+	mu       sync.Mutex
+	hung     map[string]int // by caller
+}
+
+// folders are look-ups in agents' folders and in files that the configuration names, by their paths, and those of callers.
+var folders Watched
+
+// ErrSilent says that a file system does not answer.
+var ErrSilent = errors.New("its file system does not answer")
+
+// Answer returns what a look at a path finds, or within a second [ErrSilent].
+func Answer[T any](path string, look func() (T, error)) (T, error) { return AnswerTo(path, path, look) }
+
+// AnswerTo is [Answer] for a caller, of whose looks four may hang, wherever.
+func AnswerTo[T any](caller, path string, look func() (T, error)) (T, error) {
+	return ask(&folders, caller, path, remote(mounts()), new(atomic.Uint64), look)
+}
+
+// At is [Answer] for a look that finds nothing but an error.
+func At(path string, look func() error) error {
+	_, err := Answer(path, func() (struct{}, error) { return struct{}{}, look() })
+	return err
+}
+
+// ask is [Watched.Run] for a look that finds something.
+func ask[T any](w *Watched, caller, path string, places []string, steps *atomic.Uint64, look func() (T, error)) (T, error) {
+	type answer struct {
+		found T
+		err   error
+	}
+	got := make(chan answer, 1)
+	if !w.Run(caller, steps, func() {
+		ahead(path, places)
+		found, err := look()
+		got <- answer{found, err}
+	}) {
+		return answer{}.found, fmt.Errorf("%s: %w", path, ErrSilent)
+	}
+	a := <-got
+	return a.found, a.err
 }
 
 // Run runs look, which counts its steps, for a caller, and reports whether it is done. It waits for a step no longer than patience, and
 // begins nothing for a caller of whom maxHung look-ups hang. One that hangs goes on by itself, and ends when its file system answers.
 func (w *Watched) Run(caller string, steps *atomic.Uint64, look func()) bool {
-	if w.count(caller, 0) >= maxHung {
+	patience := cmp.Or(w.Patience, patience)
+	if w.Full(caller) {
 		return false
 	}
 	done := make(chan func(), 1) // what is called then raises the panic of look, if any, in the caller
@@ -61,6 +104,9 @@ func (w *Watched) Run(caller string, steps *atomic.Uint64, look func()) bool {
 		timer.Reset(patience)
 	}
 }
+
+// Full reports whether so many look-ups of a caller hang that no other is begun.
+func (w *Watched) Full(caller string) bool { return w.count(caller, 0) >= cmp.Or(w.most, maxHung) }
 
 // count adds to how many look-ups of a caller hang, and returns how many do.
 func (w *Watched) count(caller string, more int) int {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/viper"
 
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -72,8 +73,13 @@ func Places(path string, environ []string) (cfg *Config, ok bool) {
 // placeKeys are the keys that say where a daemon is, and the keys above them.
 var placeKeys = []string{"data_dir", "api", "agent_socket", "admin_socket"}
 
-// ReadFile reads at most limit bytes of a regular file. Opening or reading another kind, such as a pipe, could block.
+// ReadFile reads at most limit bytes of a regular file whose file system answers. Opening or reading another kind, such as a pipe, could
+// block.
 func ReadFile(path string, limit int64) ([]byte, error) {
+	return own.Answer(path, func() ([]byte, error) { return readFile(path, limit) })
+}
+
+func readFile(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

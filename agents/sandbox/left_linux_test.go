@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/internal/own"
+)
+
+// unkillable makes a program that the end of ctx does not end, like one that hangs in the kernel.
+func unkillable(ctx context.Context) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", "echo begun; exec sleep 600")
+	cmd.Cancel = func() error { return nil }
+	return cmd
+}
+
+type writer func()
+
+func (w writer) Write(p []byte) (int, error) {
+	w()
+	return len(p), nil
+}
+
+// TestAKilledProcessThatHangsIsLeft: its call ends, it counts for the folder that it was in as long as it hangs, and is released then.
+func TestAKilledProcessThatHangsIsLeft(t *testing.T) {
+	s := &Sandbox{left: left{own.Watched{Patience: 10 * time.Millisecond}}}
+	w := Policy{Read: []string{"/srv"}, Held: Folder{Path: "/ws"}}
+	released := make(chan struct{}, 10)
+	release := func() { released <- struct{}{} }
+	var all []*exec.Cmd
+	for range 4 {
+		ctx, kill := context.WithCancel(t.Context())
+		cmd := unkillable(ctx)
+		cmd.Stdout = writer(kill)
+		all = append(all, cmd)
+		if err := s.Run(ctx, w, cmd, release); !errors.Is(err, ErrLeft) || len(released) > 0 {
+			t.Fatalf("it ended with %v, and was released %d times", err, len(released))
+		}
+	}
+	fifth := exec.CommandContext(t.Context(), "true")
+	if err := s.Run(t.Context(), w, fifth, release); !errors.Is(err, own.ErrSilent) || fifth.Process != nil {
+		t.Errorf("a fifth: %v, %v", fifth.Process, err)
+	}
+	<-released
+	if err := s.Run(t.Context(), Policy{Write: []string{"/other"}}, exec.CommandContext(t.Context(), "true"), release); err != nil {
+		t.Errorf("elsewhere: %v", err)
+	}
+	<-released
+	for _, cmd := range all {
+		_ = cmd.Process.Kill()
+		<-released
+	}
+}
+
+// TestAProcessThatEndsInTimeIsNotLeft: its own result counts.
+func TestAProcessThatEndsInTimeIsNotLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, kill := context.WithCancel(t.Context())
+		kill()
+		l, want := left{own.Watched{Patience: leaveAfter}}, errors.New("its own")
+		if err := l.wait(ctx, "/ws", func() error { <-time.After(leaveAfter / 2); return want }); !errors.Is(err, want) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// TestAProgramThatHangsIsLeft: whoever waits for its end is told.
+func TestAProgramThatHangsIsLeft(t *testing.T) {
+	var cmd *exec.Cmd
+	p, err := Start(t.Context(), func(ctx context.Context) (*exec.Cmd, func(), error) {
+		cmd = unkillable(ctx)
+		return cmd, func() {}, nil
+	}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	if how := p.How(); !strings.Contains(how, ErrLeft.Error()) {
+		t.Errorf("it ended %s", how)
+	}
+	_ = cmd.Process.Kill()
+}
+
+// TestAFolderThatDoesNotAnswerIsRefused: what is its own and what is not cannot be told. Other folders are reached.
+func TestAFolderThatDoesNotAnswerIsRefused(t *testing.T) {
+	dir, other := tempFiles(t, "file"), tempFiles(t, "file")
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan struct{})
+		defer close(answers)
+		for range 4 {
+			_ = own.At(dir, func() error { <-answers; return nil })
+		}
+		s := New(Options{Mode: Off, Own: []string{"/nowhere/daycared"}})
+		if err := s.admit(Policy{Read: []string{dir}}); !errors.Is(err, own.ErrSilent) {
+			t.Errorf("the policy is judged as %v", err)
+		}
+		if err := s.admit(Policy{Read: []string{other}}); err != nil {
+			t.Errorf("another folder's policy is judged as %v", err)
+		}
+	})
+}
