@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -46,7 +45,7 @@ type comparison struct {
 	wrong    wrongRows
 }
 
-// wrongRows are the rows that were found to be wrong. The first ones are named.
+// wrongRows are the rows, and the chains, that were found to be wrong. The first ones are named.
 type wrongRows struct {
 	mu    sync.Mutex
 	rows  map[string]bool
@@ -84,7 +83,7 @@ func (w *wrongRows) err(further error) error {
 		err = fmt.Errorf("%w; %w", err, each)
 	}
 	if n := len(w.rows); n > 1 {
-		err = fmt.Errorf("%w; %d rows in all", err, n)
+		err = fmt.Errorf("%w; %d faults in all", err, n)
 	}
 	if further != nil {
 		err = fmt.Errorf("%w; %w", err, further)
@@ -329,19 +328,19 @@ func (c *comparison) readRows(ctx context.Context, from source) error {
 		c.locks(ctx, from, seals),
 		compareOpen(ctx, c, from, seals, pairingGate),
 		c.rest(ctx, from),
-		readUses(ctx, from))
+		c.readUses(ctx, from))
 }
 
 // countPersons is 1 if the tokens have a person column.
 const countPersons = `SELECT COUNT(*) FROM pragma_table_info('tokens') WHERE name = 'person'`
 
 // readUses finds uses of grants that do not match their requests.
-func readUses(ctx context.Context, from source) error {
-	wrong := ""
-	if err := from.QueryRowContext(ctx, falseUse).Scan(&wrong); !errors.Is(err, sql.ErrNoRows) {
-		return cmp.Or(err, fmt.Errorf("%s is of something that is not there", wrong))
+func (c *comparison) readUses(ctx context.Context, from source) error {
+	wrong, err := collect(ctx, from, "", value[string], falseUse)
+	for _, use := range wrong {
+		c.wrong.note(use, fmt.Errorf("%s is of something that is not there", use))
 	}
-	return nil
+	return err
 }
 
 const (
@@ -350,29 +349,30 @@ const (
 	missingRequests = `SELECT request, type, 0 FROM audit WHERE chain = $1 AND seq > $2 AND at >= $3 ` +
 		`AND type IN ('REQUEST_CREATED', 'REQUEST_SETTLED') AND NOT EXISTS (SELECT 1 FROM requests WHERE id = audit.request)`
 
-	// missingUse finds a request whose use of an open grant is missing.
+	// missingUse finds the requests whose use of an open grant is missing.
 	missingUse = `SELECT requests.id, 'USE', 0 FROM requests ` +
 		`CROSS JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held ` +
 		`JOIN grants ON grants.id = held.value WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' ` +
 		`AND (decided_via = 'grant' OR used_at > 0) ` +
-		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number) LIMIT 1`
+		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number)`
 
-	// falseUse finds a use that its request does not have, a grant with more uses than it counts, or a use whose
-	// request or grant is missing.
+	// falseUse finds the uses that their requests do not have, the grants with more uses than they count, and the uses whose request or
+	// grant is missing.
 	falseUse = `SELECT 'a use of the grant ' || granted FROM uses JOIN requests ON requests.number = uses.request ` +
 		`WHERE NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held WHERE held.value = granted) ` +
-		`UNION ALL SELECT 'how often the grant ' || id || ' was used' FROM grants ` +
+		`UNION SELECT 'how often the grant ' || id || ' was used' FROM grants ` +
 		`WHERE used < (SELECT COUNT(*) FROM uses WHERE granted = grants.id) ` +
-		strayRows + ` LIMIT 1`
+		strayRows
 
-	strayRows = `UNION ALL SELECT 'a row of the table ' || "table" FROM pragma_foreign_key_check`
+	strayRows = `UNION SELECT 'a row of the table ' || "table" FROM pragma_foreign_key_check`
 )
 
 // rest compares the remaining tables and finds missing rows. It skips what may have been pruned, rolled back by a
 // restore, or deleted before pruning was audited.
 func (c *comparison) rest(ctx context.Context, from source) error {
 	if _, known := c.gates[c.row("meta")]; known && c.stoppedBy() != c.own.stoppedBy || c.own.restoredAt.Before(c.restored.At) {
-		return c.differs("who stopped everything, or when the store was restored,")
+		what := "who stopped everything, or when the store was restored,"
+		c.wrong.note(what, c.differs(what))
 	}
 	said, err := c.own.decodeShutList()
 	if err != nil {
@@ -511,15 +511,15 @@ func (c *comparison) more(ctx context.Context, from source, seals *sealer) error
 		name := "session " + string(r.row.ID)
 		switch {
 		case !r.holds(seals):
-			return unsealed(name)
+			c.wrong.note(name, unsealed(name))
 		case c.sessions[r.row.ID] > r.audited:
-			return c.differs(name)
+			c.wrong.note(name, c.differs(name))
 		}
 	}
-	return cmp.Or(err, allHold(ctx, from, seals, timetableGate, readTimetables),
-		c.sinceThen(ctx, from, countAway, func() error { return allHold(ctx, from, seals, absenceGate, readAbsences) }),
-		c.sinceThen(ctx, from, countProposals, func() error { return allHold(ctx, from, seals, senderGate, readProposals) }),
-		allHold(ctx, from, seals, copyGate, readPendingCopies))
+	return cmp.Or(err, allHold(ctx, c, from, seals, timetableGate, readTimetables),
+		c.sinceThen(ctx, from, countAway, func() error { return allHold(ctx, c, from, seals, absenceGate, readAbsences) }),
+		c.sinceThen(ctx, from, countProposals, func() error { return allHold(ctx, c, from, seals, senderGate, readProposals) }),
+		allHold(ctx, c, from, seals, copyGate, readPendingCopies))
 }
 
 const (
@@ -558,17 +558,17 @@ func (c *comparison) locks(ctx context.Context, from source, seals *sealer) erro
 		delete(c.gates, c.row("suspensions", a.Via, a.Address))
 	}
 	if is.Since, is.Gone = said.Since, said.Gone; err == nil && !reflect.DeepEqual(is, said) {
-		err = errors.New("the locks and suspensions are not those that the store lists")
+		c.wrong.note("locks", errors.New("the locks and suspensions are not those that the store lists"))
 	}
 	return err
 }
 
-// allHold returns an error if the seal of a row that a query finds does not hold.
-func allHold[T any](ctx context.Context, from source, seals *sealer, g gate[T], text string) error {
+// allHold checks the seals of the rows that a query finds.
+func allHold[T any](ctx context.Context, c *comparison, from source, seals *sealer, g gate[T], text string) error {
 	found, err := collect(ctx, from, "", g.rowFields, text)
 	for _, r := range found {
-		if !g.holds(seals, r) {
-			return unsealed(g.name(r.row))
+		if name := g.name(r.row); !g.holds(seals, r) {
+			c.wrong.note(name, unsealed(name))
 		}
 	}
 	return err

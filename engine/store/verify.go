@@ -151,6 +151,7 @@ type verification struct {
 	at      checkpoint
 	seq     int64          // of the next entry
 	current bool           // the chain has a head
+	broken  bool           // and is not read on
 	sealed  bool           // the store is not from before there were seals
 	rows    []*sealedPages // as many as connections
 	from    []source       // at least one; they see the same
@@ -280,11 +281,13 @@ func (c *verification) step(ctx context.Context, v *Verified) (more bool, err er
 		return true, err
 	}
 	if c.rows == nil {
-		if err := c.at.close(c.comparison, v); err != nil {
-			return false, err
+		if !c.broken {
+			if err := c.breaks(c.at.close(c.comparison, v)); err != nil && !c.broken {
+				return false, err
+			}
 		}
 		if len(c.chains) > 1 {
-			c.chains, c.at, c.seq, c.current = c.chains[1:], checkpoint{}, math.MinInt64, false
+			c.chains, c.at, c.seq, c.current, c.broken = c.chains[1:], checkpoint{}, math.MinInt64, false, false
 			return true, nil
 		}
 		if !c.sealed {
@@ -384,19 +387,31 @@ func (c *verification) readAudit(ctx context.Context, v *Verified) (more bool, e
 	n := 0
 	err = readAhead(c.spareEntries, func(some []storedEntry) error {
 		for i := range some {
-			if err := c.take(&some[i], v); err != nil {
+			if err := c.breaks(c.take(&some[i], v)); err != nil {
 				return err
 			}
 			n++
 		}
 		return nil
 	}, readers...)
+	if c.broken {
+		return false, nil
+	}
 	if n > 0 && err == nil {
 		head := &v.Chains[len(v.Chains)-1]
 		head.Entry, head.Unkeyed = c.at.last, c.at.unkeyed
 		head.Detail = mapOf(c.detail)
 	}
 	return n == verifyStep*len(starts), err
+}
+
+// breaks notes what is wrong with another chain, which is then not read on. With the own one rows are compared: its error ends that.
+func (c *verification) breaks(err error) error {
+	if err != nil && len(c.chains) > 1 {
+		c.broken = true
+		c.wrong.note("chain "+c.chains[0], err)
+	}
+	return err
 }
 
 // readSome reads at most [verifyAtOnce] entries from a seq on, into the place of others.
@@ -446,7 +461,10 @@ func (c *verification) take(s *storedEntry, v *Verified) error {
 	}
 	c.done++
 	number, _ := s.of.(int64)
-	return c.addEntry(e, number)
+	if err := c.addEntry(e, number); err != nil {
+		c.wrong.note("request "+string(e.Request), err)
+	}
+	return nil
 }
 
 // errStopped ends what reads ahead after an error.
