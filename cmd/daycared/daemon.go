@@ -159,11 +159,15 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 
 // connect makes the channels, which hand what people do to the engine, and connects them with it.
 func (d *daemon) connect(c *CLI) (*admin.Connector, error) {
-	people := admin.New(admin.Options{
+	o := admin.Options{
 		Socket: d.paths.AdminSocket, Group: d.cfg.API.AdminGroup, Key: admin.Key(d.key),
 		AdminReachable: d.cfg.API.AdminReachable, Zone: d.zones.of, Log: d.log,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.gauges.ServeHTTP(w, r) }), Daemon: d.describe, Stop: d.end,
-	}, d.engine)
+	}
+	if d.paths.Database != "" {
+		o.NoteInboxes, o.HasInbox = d.rows.NoteInboxes, d.rows.HasInbox
+	}
+	people := admin.New(o, d.engine)
 	d.parts = []connectors.Connector{hookAdmin(people)}
 	if d.cfg.Connectors.Terminal.Enabled {
 		d.console = terminal.New(terminal.Options{

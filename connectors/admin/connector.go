@@ -33,6 +33,7 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Name identifies this server in copies and in the configuration.
@@ -54,6 +55,10 @@ type Options struct {
 	Key    Key    // of the operator; empty: there is none
 	// AdminReachable lets requests wait for somebody to connect, without an open inbox.
 	AdminReachable bool
+	// NoteInboxes says to other daemons on the same store who has an inbox open here, and HasInbox reports whether a person has one there;
+	// both are nil if there can be none.
+	NoteInboxes func(ctx context.Context, names []string) error
+	HasInbox    func(name string) bool
 	// Connections limits the connections of one account; 0 is 1024.
 	Connections int
 	// Zone returns a person's time zone, or nil. It may be nil and must be safe for concurrent use.
@@ -86,7 +91,9 @@ var (
 )
 
 // New makes a connector for the operations of that engine. It performs no I/O.
-func New(o Options, engine Operations) *Connector { return &Connector{options: o, engine: engine} }
+func New(o Options, engine Operations) *Connector {
+	return &Connector{options: o, engine: engine, inboxes: inboxes{changed: timing.NewSignal()}}
+}
 
 // Name is [Name].
 func (c *Connector) Name() string { return Name }
@@ -118,6 +125,15 @@ func (c *Connector) Run(ctx context.Context) error {
 	paced := server.RateLimited(server.NewRateLimiter(callsPerSecond, callsAtOnce), server.NewRateLimiter(looksPerSecond, looksAtOnce))
 	guarded := c.newServer().Handler(server.Listener{Guard: paced})
 	defer c.checks.stop() // nothing reads the store once this has returned
+	if c.options.NoteInboxes != nil {
+		noting, done := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.noteInboxes(noting)
+		}()
+		defer func() { done(); <-ended }()
+	}
 	return server.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 
@@ -142,12 +158,33 @@ const returnTime = 2 * time.Second
 // Reach is [connectors.ReachabilityChecker].
 func (c *Connector) Reach(p connectors.Person) error {
 	switch {
-	case c.options.AdminReachable, c.inboxes.present(p.Name):
+	case c.options.AdminReachable, c.present(p.Name):
 		return nil
 	case c.began.Load() == nil, c.mayReturn(p.Name): // not serving yet, so nobody could have reconnected
 		return away(p)
 	}
 	return gone(p)
+}
+
+// present reports whether a person has an inbox open, here or at another daemon.
+func (c *Connector) present(name string) bool {
+	return c.inboxes.present(name) || c.options.HasInbox != nil && c.options.HasInbox(name)
+}
+
+// noteInboxes says to other daemons who has an inbox open here, whenever that changes, until ctx ends.
+func (c *Connector) noteInboxes(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.inboxes.changed:
+		}
+		if err := c.options.NoteInboxes(ctx, c.inboxes.names()); err != nil && ctx.Err() == nil {
+			c.options.Log.Warn("say to other daemons who has an inbox open: retrying", "err", err)
+			c.inboxes.changed.Notify()
+			_ = timing.Pause(ctx, returnTime) // the loop checks ctx
+		}
+	}
 }
 
 func gone(p connectors.Person) error {
@@ -165,7 +202,7 @@ func (c *Connector) mayReturn(name string) bool {
 // Follows is [connectors.Follower]: an open inbox learns of every change, and whoever will come and look needs no sending.
 func (c *Connector) Follows(p connectors.Person) (ref string) {
 	switch {
-	case c.inboxes.present(p.Name):
+	case c.present(p.Name):
 		return refInbox
 	case c.options.AdminReachable:
 		return refAdmin
@@ -177,7 +214,7 @@ func (c *Connector) Follows(p connectors.Person) (ref string) {
 func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
 	present, _ := c.inboxes.send(p.To.Name, delivery{request: p.Request.ID})
 	switch {
-	case present:
+	case present, c.present(p.To.Name): // inboxes at other daemons learn of it as of every change
 		return refInbox, nil
 	case c.options.AdminReachable:
 		return refAdmin, nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -55,8 +57,10 @@ func (p delivery) report(written bool) {
 	}
 }
 
-// inboxes are the open streams of each person, and when a person's last one closed. The zero value is ready.
+// inboxes are the open streams of each person, and when a person's last one closed.
 type inboxes struct {
+	changed timing.Signal // who has one
+
 	mu     sync.Mutex
 	open   map[string][]chan delivery // everything sent to a person goes to all their streams
 	closed map[string]time.Time
@@ -67,6 +71,13 @@ func (i *inboxes) present(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return len(i.open[name]) > 0
+}
+
+// names are the people who have one, in order.
+func (i *inboxes) names() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Sorted(maps.Keys(i.open))
 }
 
 // left is when the person's last inbox closed, or the zero time.
@@ -99,7 +110,9 @@ func (i *inboxes) enter(name string) (sent <-chan delivery, leave func()) {
 	if i.open == nil {
 		i.open, i.closed = map[string][]chan delivery{}, map[string]time.Time{}
 	}
-	i.open[name] = append(i.open[name], to)
+	if i.open[name] = append(i.open[name], to); len(i.open[name]) == 1 {
+		i.changed.Notify()
+	}
 	if await := i.await[name]; await != nil {
 		close(await)
 		delete(i.await, name)
@@ -115,6 +128,7 @@ func (i *inboxes) enter(name string) (sent <-chan delivery, leave func()) {
 		if len(i.open[name]) == 0 {
 			delete(i.open, name)
 			i.closed[name] = time.Now()
+			i.changed.Notify()
 		}
 	}
 }

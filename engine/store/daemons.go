@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,8 @@ const (
 
 	renewDaemon = `WITH old AS (DELETE FROM changes WHERE version < (SELECT version FROM writer) - ` + keptChanges + `) ` +
 		`UPDATE daemons SET until = clock_timestamp() + $2 * INTERVAL '1 ms' WHERE id = $1 RETURNING clock_timestamp()`
+
+	writeInboxes = `UPDATE daemons SET inboxes = $2 WHERE id = $1`
 
 	writeSettings = `UPDATE daemons SET settings = $2 WHERE id = $1`
 
@@ -62,6 +65,24 @@ func (s *Store) NoteSettings(ctx context.Context, hash string) (differ bool, err
 	}
 	found, err := s.Server(ctx)
 	return found.Differ(), err
+}
+
+// NoteInboxes says to the other daemons who has an inbox open at this one. It must not be called for a store in a file.
+func (s *Store) NoteInboxes(ctx context.Context, names []string) error {
+	_, err := s.readers.ExecContext(ctx, writeInboxes, s.server.id, strings.Join(names, "\n"))
+	if err == nil {
+		_, err = s.readers.ExecContext(ctx, notifyOthers, s.server.id)
+	}
+	return s.explain(ctx, err)
+}
+
+// HasInbox reports whether a person has an inbox open at another daemon, as [Store.Follow] saw last; with a file nobody has.
+func (s *Store) HasInbox(name string) bool {
+	if s.server == nil {
+		return false
+	}
+	all := s.server.inboxes.Load()
+	return all != nil && slices.Contains(strings.Split(*all, "\n"), name)
 }
 
 // runAlone refuses what may not happen while other daemons use the database.
@@ -192,7 +213,9 @@ func (s *Store) take(ctx context.Context, name string, c *contact) (taken bool, 
 // lookEvery is how often a daemon looks whether others have written, besides being notified.
 const lookEvery = time.Second
 
-const readVersions = `SELECT version, (SELECT COUNT(*) > 1 FROM daemons) FROM writer`
+// readVersions is the version, whether there are others, and the people who have inboxes open at them.
+const readVersions = `SELECT version, (SELECT COUNT(*) > 1 FROM daemons), (SELECT COALESCE(STRING_AGG(inboxes, E'\n'), '') FROM daemons ` +
+	`WHERE id <> $1 AND inboxes <> '' AND until > clock_timestamp()) FROM writer`
 
 // Follow calls told, one call at a time, with what other daemons on the same database have appended to the audit, in order, until ctx
 // ends; with an empty list if they wrote something else. What told reads is at least as new. After an error it is told the same again.
@@ -219,11 +242,12 @@ func (s *Store) Follow(ctx context.Context, told func(context.Context, []permiss
 
 // look passes on what other daemons have written since the last time.
 func (s *Store) look(ctx context.Context, told func(context.Context, []permissions.Entry) error) error {
-	at, version, others := s.server, int64(0), false
-	if err := s.readers.QueryRowContext(ctx, readVersions).Scan(&version, &others); err != nil {
+	at, version, others, inboxes := s.server, int64(0), false, ""
+	if err := s.readers.QueryRowContext(ctx, readVersions, at.id).Scan(&version, &others, &inboxes); err != nil {
 		return s.fault(ctx, err)
 	}
 	at.others.Store(others)
+	at.inboxes.Store(&inboxes)
 	began := time.Now()
 	if version == at.known.Load() {
 		at.looked.Store(&began)

@@ -41,15 +41,16 @@ type postgres struct {
 	unsure  int64 // version of a transaction whose commit was not answered; 0: none
 	foreign int64 // counts how often others were found to have written
 
-	newest atomic.Int64               // version that [Store.Follow] has seen
-	known  atomic.Int64               // version until which everything is from this process or was passed on
-	forgot atomic.Int64               // version until which [Store.Follow] has dropped from memory what others changed
-	looked atomic.Pointer[time.Time]  // when it last knew all
-	others atomic.Bool                // other daemons use the database
-	stops  atomic.Bool                // one of them stopped everything, by what was read of the audit last
-	clock  atomic.Pointer[serverTime] // the clock of the database when it was last asked
-	told   ownEntries                 // what [Store.Follow] passes on
-	leased contact                    // of [Store.OpenAccount], which is called by one at a time
+	newest  atomic.Int64               // version that [Store.Follow] has seen
+	known   atomic.Int64               // version until which everything is from this process or was passed on
+	forgot  atomic.Int64               // version until which [Store.Follow] has dropped from memory what others changed
+	looked  atomic.Pointer[time.Time]  // when it last knew all
+	others  atomic.Bool                // other daemons use the database
+	stops   atomic.Bool                // one of them stopped everything, by what was read of the audit last
+	clock   atomic.Pointer[serverTime] // the clock of the database when it was last asked
+	told    ownEntries                 // what [Store.Follow] passes on
+	inboxes atomic.Pointer[string]     // see [Store.HasInbox]
+	leased  contact                    // of [Store.OpenAccount], which is called by one at a time
 
 	closing context.Context //nolint:containedctx // it ends when the store is closed
 	close   context.CancelFunc

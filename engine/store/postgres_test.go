@@ -822,3 +822,35 @@ func TestWhatHelpsWithPostgreSQL(t *testing.T) {
 	query(t, url, `UPDATE meta SET stopped_by = 'x' RETURNING 1`)
 	said("what the store says of itself", second(Open(t.Context(), o)))
 }
+
+// TestInboxesAreKnownAtOtherDaemons, while the daemon at which they are open runs.
+func TestInboxesAreKnownAtOtherDaemons(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	looks := func(s *Store) {
+		t.Helper()
+		if err := s.look(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.NoteInboxes(t.Context(), []string{"fay", "sam"}); err != nil {
+		t.Fatal(err)
+	}
+	looks(first)
+	looks(second)
+	if !second.HasInbox("fay") || !second.HasInbox("sam") || second.HasInbox("fa") || second.HasInbox("") || first.HasInbox("fay") {
+		t.Error("two inboxes are not known for what they are")
+	}
+	if err := first.NoteInboxes(t.Context(), []string{"sam"}); err != nil {
+		t.Fatal(err)
+	}
+	looks(second)
+	if second.HasInbox("fay") || !second.HasInbox("sam") {
+		t.Error("an inbox that was closed is open, or another one closed")
+	}
+	query(t, url, `UPDATE daemons SET until = clock_timestamp() WHERE id = '`+first.server.id+`'`)
+	looks(second)
+	if second.HasInbox("sam") {
+		t.Error("an inbox is open at a daemon that is silent")
+	}
+}
