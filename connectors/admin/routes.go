@@ -382,7 +382,7 @@ type giving struct {
 }
 
 type grantsInput struct {
-	After permissions.ID `query:"after" maxLength:"64" doc:"the last id of the page before, or -N for the last N"`
+	After permissions.ID `query:"after" pattern:"^(-[0-9]{1,9}|[0-9A-Za-z]{0,64})$" doc:"the last id of the page before, or -N for the last N"`
 	Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
 }
 

@@ -50,6 +50,21 @@ func TestDebugOfASessionIsSwitched(t *testing.T) {
 	}
 }
 
+// Lists go on after an id; what is none is refused, and does not stand before every id.
+func TestListsGoOnAfterAnID(t *testing.T) {
+	socket, env := wiretest.Socket(t), withSessions(t, begun("1", "fay", false))
+	serve(t, socket, env)
+	for query, want := range map[string]int{
+		"/v1/sessions?after=0": http.StatusOK, "/v1/grants?after=-5": http.StatusOK,
+		"/v1/grants?after=0": http.StatusOK, "/v1/sessions?after=-1": http.StatusUnprocessableEntity,
+		"/v1/grants?after=-x": http.StatusUnprocessableEntity, "/v1/grants?after=-9999999999": http.StatusUnprocessableEntity,
+	} {
+		if status, body := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, query, "", ""); status != want {
+			t.Errorf("%s: %d %s", query, status, body)
+		}
+	}
+}
+
 // What a session's calls did is told to whose session it is, a page at a time.
 func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	socket, env, one := wiretest.Socket(t), withSessions(t, begun("2", "sam", false)), begun("1", "fay", true)

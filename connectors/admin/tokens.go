@@ -112,7 +112,7 @@ const (
 type (
 	sessionsInput struct {
 		State string         `query:"state" enum:"open,all" default:"open" doc:"open: those that go on"`
-		After permissions.ID `query:"after" maxLength:"64" doc:"the last id of the page before"`
+		After permissions.ID `query:"after" pattern:"^[0-9A-Za-z]{0,64}$" doc:"the last id of the page before"`
 		Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	}
 	idInput struct {
