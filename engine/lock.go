@@ -30,7 +30,7 @@ type locks struct {
 // configuration. Their votes on pending requests are dropped, their pairing links end, and their prompts can no longer
 // be answered. An empty name is the caller's own. With since, the unused approvals that they gave since then are voided,
 // and grants revoked. Everybody who is not locked may lock. If the store fails the person is locked nevertheless, and
-// the lock is stored as soon as possible. Locking again only adds accounts that the person got since.
+// the lock is stored as soon as possible. Locking again adds accounts that the person got since, and drops votes to unlock them.
 func (k *locks) Lock(
 	ctx context.Context, id connectors.Identity, name string, since time.Time,
 ) (done permissions.Locked, err error) {
@@ -54,8 +54,8 @@ func (k *locks) Lock(
 		l = all[i]
 	}
 	done.Already = i >= 0 && slices.Equal(accounts, l.Accounts)
-	if !done.Already {
-		l.Accounts = accounts
+	if !done.Already || len(l.Unlocking) > 0 {
+		l.Accounts, l.Unlocking = accounts, nil
 		entry := l.Record(permissions.PersonLocked, who, id.Via, now)
 		l.Unsaved = &entry
 		k.deciding.Lock() // decisions in progress are ordered before the lock

@@ -260,7 +260,7 @@ func TestAStoreThatWasCutOffIsDamaged(t *testing.T) {
 	}{
 		{"the start", second(Open(t.Context(), options(killed)))},
 		{"a read", second(o.Pending(t.Context(), "", "", 9))},
-		{"the audit", second(o.Store.Verify(t.Context()))},
+		{"the audit", second(o.Verify(t.Context()))},
 		{"a write", o.Health(t.Context())},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), "is damaged") || !strings.Contains(c.err.Error(), "daycared restore FILE") {
