@@ -184,10 +184,14 @@ func program(box *sandbox.Sandbox, place tools.Workspace, start time.Duration, l
 				return nil, nil, err
 			}
 			ws := held.Path
-			return box.Command(ctx, sandbox.Policy{
+			cmd, release, err := box.Command(ctx, sandbox.Policy{
 				Read: []string{self}, Write: []string{ws}, Dir: ws, Held: held,
 				Env: []string{"GORACE=atexit_sleep_ms=10", "GOCOVERDIR=" + ws},
 			}, append([]string{self, acptest.Name}, like...)...)
+			if slices.Contains(like, "unkillable") { // it does not end when it is told to, but later
+				cmd.Cancel, cmd.WaitDelay = func() error { return nil }, 1500*time.Millisecond
+			}
+			return cmd, release, err
 		},
 	}
 }

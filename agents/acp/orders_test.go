@@ -52,6 +52,22 @@ func TestMute(t *testing.T) {
 	s.waitMessage("I cannot go on: it gives no answer in time")
 }
 
+// A program that hangs in the kernel is left, be it at the start or later, and its person is told.
+func TestAProgramThatHangsIsLeft(t *testing.T) {
+	for _, how := range []string{"mute", "deaf"} {
+		t.Run(how, func(t *testing.T) {
+			s := newEnv(t, how, "unkillable")
+			s.write("calls "+strings.TrimPrefix(ask("execute", `{}`), "call "), "deaf")
+			if s.waitActivity("coder", permissions.Running); how == "deaf" {
+				s.card(1) // it no longer reads
+			}
+			s.order(permissions.OrderStop)
+			s.waitMessage("My program was killed, and has not ended yet. A file system seems not to answer it; it ends when that does. " +
+				"Write, and it is started anew.")
+		})
+	}
+}
+
 // /new begins another conversation, and /quit ends the program; the next message starts over.
 func TestNewAndQuit(t *testing.T) {
 	s := newEnv(t)

@@ -104,7 +104,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	if err := p.greet(limited, o); err != nil {
 		err = p.why(ctx, err)
 		p.stop()
-		return nil, err
+		return nil, cmp.Or(p.run.Left(), err)
 	}
 	return p, nil
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -133,7 +135,7 @@ func (s *session) ask(ctx context.Context, t *turn, text string, say func(string
 			s.tell(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: conversation})
 		case <-late:
 			s.part()
-			return "", errDeaf
+			return "", cmp.Or(s.run.Left(), errDeaf)
 		case <-tick.C:
 			if err := say(t.heard.said(false)); err != nil {
 				return "", err
@@ -157,6 +159,9 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 	var told *refused
 	var mode wrongMode
 	switch {
+	case errors.Is(err, sandbox.ErrLeft):
+		return "My program was killed, and has not ended yet. A file system seems not to answer it; it ends when that does. " +
+			"Write, and it is started anew."
 	case errors.Is(err, errDeaf):
 		return "I did not stop when I was told to, so my program was ended. Write, and it is started anew."
 	case permissions.CodeOf(err) == permissions.CodeStopped:
@@ -265,6 +270,8 @@ func (a *Agent) startFailed(ctx context.Context, err error) error {
 	var told *refused
 	var mode wrongMode
 	switch {
+	case errors.Is(err, sandbox.ErrLeft):
+		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &told) && told.code == codeSignIn:

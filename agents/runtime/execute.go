@@ -67,13 +67,14 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 
 // tellLeft says that a process of the agent hangs.
 func (sh *turn) tellLeft(ctx context.Context, tool string) error {
-	sh.runtime.log.Warn("a process of an agent was killed and hangs: a file system does not answer", "agent", sh.agent.Name, "tool", tool)
+	sh.runtime.log.Warn("a process of an agent was killed and has not ended: a file system seems not to answer",
+		"agent", sh.agent.Name, "tool", tool)
 	return sh.say(ctx, "left", fmt.Sprintf(processLeft, tool))
 }
 
 // processLeft is the message to the person about a killed process that hangs.
-const processLeft = "I go on without a process of %s: it was killed, and hangs in a file system that does not answer. " +
-	"It ends when that does."
+const processLeft = "I go on without a process of %s: it was killed, and has not ended yet. A file system seems not to answer it; " +
+	"it ends when that does."
 
 // began stores that a call runs from now on, with an audit entry: an older row of the session does not begin it again.
 func (sh *turn) began(ctx context.Context, x agents.Execution, granted []agents.Artifact) error {

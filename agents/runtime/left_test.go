@@ -36,7 +36,7 @@ func (h hangingTool) Run(ctx context.Context, _ tools.Workspace, _ json.RawMessa
 // TestAStopSaysThatAProcessHangs, be it of a call or of its plan, and the agent goes on.
 func TestAStopSaysThatAProcessHangs(t *testing.T) {
 	for plans, told := range map[bool]string{false: tools.ErrLeft.Error(), true: "This was not run: the run was stopped before it."} {
-		t.Run(fmt.Sprintf("C4/planned %v", plans), func(t *testing.T) {
+		t.Run(fmt.Sprintf("planned %v", plans), func(t *testing.T) {
 			a := helper(func(turn int, p models.Prompt) models.Reply {
 				if turn == 0 {
 					return calls("look", noteA)
@@ -50,8 +50,8 @@ func TestAStopSaysThatAProcessHangs(t *testing.T) {
 			<-hangs.began
 			s.order(permissions.OrderStop)
 			s.waitActivity("helper", permissions.Interrupted)
-			s.waitMessage("I go on without a process of look: it was killed, and hangs in a file system that does not answer. " +
-				"It ends when that does.")
+			s.waitMessage("I go on without a process of look: it was killed, and has not ended yet. " +
+				"A file system seems not to answer it; it ends when that does.")
 			s.write("and now?")
 			s.waitMessage("told: " + told + "\nand now?")
 		})

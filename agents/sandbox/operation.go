@@ -114,7 +114,7 @@ func (s *Sandbox) Run(ctx context.Context, w Policy, cmd *exec.Cmd, release func
 type left struct{ own.Watched }
 
 // leaveAfter is how long after its kill a process is left.
-const leaveAfter = 1500 * time.Millisecond
+const leaveAfter = 1200 * time.Millisecond
 
 // wait returns what ends returns, or [ErrLeft] where that is not soon after the end of ctx.
 func (l *left) wait(ctx context.Context, place string, ends func() error) error {

@@ -21,6 +21,7 @@ type Piped struct {
 	Gone          <-chan struct{}    // closed when all of them have ended, or were killed and hang, and stderr was read
 
 	state, last string // set before Gone is closed
+	left        bool   // the same
 }
 
 // Maker makes a program, not started yet, as [Sandbox.Command] does: when ctx ends it is killed with its descendants.
@@ -82,7 +83,7 @@ func (p *Piped) watch(
 			}
 		}
 	})
-	at := left{own.Watched{Patience: leaveAfter}}
+	at := left{own.Watched{Patience: leaveAfter / 2}} // it may have been asked to end before
 	err := at.wait(life, "", func() error {
 		defer release()
 		_ = cmd.Wait() // its state has the result
@@ -92,10 +93,18 @@ func (p *Piped) watch(
 	_ = p.Stdout.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	_ = stderr.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	reads.Wait()
-	if p.state = ErrLeft.Error(); err == nil {
+	if p.state, p.left = ErrLeft.Error(), err != nil; !p.left {
 		p.state = cmd.ProcessState.String()
 	}
 	close(gone)
+}
+
+// Left waits until the program is gone, and returns [ErrLeft] if it hangs.
+func (p *Piped) Left() error {
+	if <-p.Gone; p.left {
+		return ErrLeft
+	}
+	return nil
 }
 
 // How waits until the program is gone, and returns how it ended with the last line of its stderr, such as "(exit status

@@ -116,7 +116,7 @@ var (
 
 // ErrLeft says that something was killed and hangs on in the kernel, where nothing ends it but the answer of a file system. It does
 // nothing more.
-var ErrLeft = errors.New("it was killed, and has not ended: a file system does not answer it; it ends when that does")
+var ErrLeft = errors.New("it was killed, and has not ended yet: a file system seems not to answer it; it ends when that does")
 
 // Ready returns why nothing can be run here, or nil: the kernel lacks a feature (ErrUnheld), or something of the
 // daemon's is in what every command may read (ErrOwn).
