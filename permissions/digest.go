@@ -155,7 +155,8 @@ func (r Request) Shown() Digest {
 	return sha256.Sum256(w.b)
 }
 
-// HookACP is the [Request.Hook] of calls that programs describe over ACP.
+// HookACP is the [Request.Hook] of calls that programs describe over ACP. Their [Request.Reason] is the title of the call, which may have
+// the name of its tool.
 const HookACP = "acp"
 
 // CallDigest returns the digest of one exact call of r: what it does, and where. The same words in another folder, or by
@@ -172,6 +173,9 @@ func CallDigest(r Request, c Call) Digest {
 	}
 	if told := r.Hook == HookACP || r.Hook == "" && !r.Caller.Ours(); told && r.Details != "" {
 		w.text("details", r.Details)
+	}
+	if r.Hook == HookACP { // the call's title
+		w.text(r.Reason)
 	}
 	return sha256.Sum256(w.b)
 }

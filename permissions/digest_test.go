@@ -181,6 +181,7 @@ func TestCallDigest(t *testing.T) {
 		"host": {Host: "vps"}, "cwd": {Cwd: "/srv"}, "environment": {EnvHash: "x"}, "its names": {EnvNames: []string{"PATH"}},
 		"hook": {Hook: "codex"}, "hook of another agent": {Hook: "gemini"},
 		"detail": {Details: "a diff"}, "other detail": {Details: "another diff"}, "hook of ACP": {Hook: HookACP},
+		"title over ACP":  {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Reason: "Write it"},
 		"detail over ACP": {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Details: "a diff"},
 	} {
 		t.Run("B5/"+name, func(t *testing.T) {

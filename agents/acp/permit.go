@@ -181,7 +181,7 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 			details.WriteString(text + "\n")
 		}
 	}
-	details.WriteString(in.offers())
+	details.WriteString(in.offers(plan != ""))
 	q.Details, q.AffectedPath = strings.ToValidUTF8(details.String(), "\uFFFD"), call.file()
 	return q, nil
 }
@@ -204,9 +204,19 @@ func (c toolCall) file() (name string) {
 	return strings.ToValidUTF8(all[0], "\uFFFD")
 }
 
-// offers tells people the agent's options if it does not offer to do just this once, which is all that can be allowed here.
-func (in asking) offers() string {
-	if in.pick(sdk.PermissionOptionKindAllowOnce) != "" {
+// offers tells people the agent's options if it does not offer to do just this once, which is all that can be allowed here; and the one that
+// is chosen, where that says how the agent goes on: after a plan, or among several of the kind.
+func (in asking) offers(plan bool) string {
+	var once []string
+	for _, o := range in.Options {
+		if o.Kind == sdk.PermissionOptionKindAllowOnce {
+			once = append(once, o.Name)
+		}
+	}
+	switch {
+	case len(once) > 1, plan && len(once) > 0:
+		return fmt.Sprintf("To allow it chooses the agent's option %q.", once[0])
+	case len(once) > 0:
 		return ""
 	}
 	all := wire.Each(in.Options, func(o sdk.PermissionOption) string { return fmt.Sprintf("%q (%s)", o.Name, o.Kind) })

@@ -106,12 +106,12 @@ func TestWhatIsShownIsOfTheExactCall(t *testing.T) {
 	}
 	for name, other := range map[string]string{
 		"content": call("Do it", `{"n":1}`, "/srv/a", "two"), "place": call("Do it", `{"n":1}`, "/srv/b", "one"),
-		"title": call("Do that", `{}`, "/srv/a", "one"),
+		"title": call("Do that", `{"n":1}`, "/srv/a", "one"), "title alone": call("Do that", `{}`, "/srv/a", "one"),
 	} {
 		t.Run("B6/another "+name, func(t *testing.T) {
 			s := newEnv(t)
 			input := `{"n":1}`
-			if name == "title" {
+			if name == "title alone" {
 				input = `{}`
 			}
 			s.write(call("Do it", input, "/srv/a", "one"))
@@ -123,6 +123,23 @@ func TestWhatIsShownIsOfTheExactCall(t *testing.T) {
 			s.answer(s.card(2), permissions.Deny)
 			s.waitMessage(`"optionId":"o3"`)
 		})
+	}
+}
+
+// Of several options of the kind, the card names the one that is chosen.
+func TestTheOptionThatIsChosen(t *testing.T) {
+	s := newEnv(t)
+	s.write(askWith("execute", `{"command":"make"}`, `[{"optionId":"o1","kind":"allow_once","name":"Yes, and never \"ask\""},`+
+		`{"optionId":"o2","kind":"allow_once","name":"Yes"}]`))
+	r := s.card(1)
+	if !strings.HasSuffix(r.Details, `To allow it chooses the agent's option "Yes, and never \"ask\"".`) {
+		t.Errorf("the details are %q", r.Details)
+	}
+	s.answer(r, allow)
+	s.waitMessage(`"optionId":"o1"`)
+	s.write(ask("execute", `{"command":"make"}`))
+	if r := s.card(2); strings.Contains(r.Details, "chooses") {
+		t.Errorf("of one option, the details are %q", r.Details)
 	}
 }
 
@@ -231,7 +248,7 @@ func TestAPlanIsAPlanCard(t *testing.T) {
 			continue
 		}
 		if len(r.Options) != 2 || r.Options[0].Label != "Start" || r.Options[1].Label != "Stop" || string(rest) != "{}" ||
-			strings.Contains(r.Details, "1. Look") {
+			strings.Contains(r.Details, "1. Look") || !strings.Contains(r.Details, `To allow it chooses the agent's option "Allow".`) {
 			t.Errorf("%s: offered %v, beside %s\n%s", call, r.Options, rest, r.Details)
 		}
 		if want == "1. Look" { // to be changed
