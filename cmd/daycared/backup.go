@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -328,6 +329,38 @@ func checkBackupName(name string) error {
 		return usage("%q would be a file here, which backup writes; you may mean: %s. For a file of that name say ./%s", name, meant, name)
 	}
 	return nil
+}
+
+// migrateCommand brings a PostgreSQL database to the schema of this version.
+func (c *CLI) migrateCommand() *cobra.Command {
+	dry := false
+	cmd := newCommand("migrate", nil, func(cmd *cobra.Command, _ []string) error {
+		_, paths, err := c.load()
+		if err != nil {
+			return err
+		}
+		if paths.Database == "" {
+			return errors.New("the store is in a file, which the next start of the daemon brings to the newest schema")
+		}
+		m, err := store.MigrateServer(cmd.Context(), storeOptions(paths, nil), dry)
+		if err == nil && m.Has == m.Knows {
+			c.print("%s: schema %d, which is the newest\n", m.Name, m.Has)
+			return nil
+		}
+		for _, step := range m.Steps {
+			how := "safe while older daemons run"
+			if slices.Contains(m.Alone, step) {
+				how = "every daemon has to stop first"
+			}
+			c.print("%s: %s\n", step, how)
+		}
+		if err == nil && !dry {
+			c.print("%s: migrated from schema %d to %d\n", m.Name, m.Has, m.Knows)
+		}
+		return err
+	})
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done")
+	return cmd
 }
 
 // migrateStoreCommand moves a store from a file to PostgreSQL.

@@ -63,8 +63,8 @@ func (c *CLI) root() *cobra.Command {
 	serve := newCommand("serve", nil, func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) })
 	add("operator", serve, c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
-		c.statusCommand(), c.reportCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.migrateStoreCommand(),
-		c.suspendedCommand(),
+		c.statusCommand(), c.reportCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.migrateCommand(),
+		c.migrateStoreCommand(), c.suspendedCommand(),
 		c.reinstateCommand(), c.configCommand(), c.policyCommand(), c.suggestCommand(), c.doctorCommand(), c.versionCommand(),
 		c.completionCommand())
 	root.AddCommand(c.referenceCommand())

@@ -4,17 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 )
 
 // connectServer sets the connections of a store.
@@ -169,40 +164,5 @@ func (s *Store) checkServer(ctx context.Context) error {
 	case fsync != "on":
 		s.log.Warn("fsync is off in PostgreSQL: a power cut can lose decisions and damage the database", "database", s.server.name)
 	}
-	return nil
-}
-
-//go:embed postgres/*.sql
-var serverMigrations embed.FS
-
-// migrateServer brings the schema to the newest. Several daemons may do so at once.
-func (s *Store) migrateServer(ctx context.Context) error {
-	steps, err := fs.Sub(serverMigrations, "postgres")
-	if err != nil {
-		return err
-	}
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, s.writer, steps, goose.WithDisableGlobalRegistry(true),
-		goose.WithLogger(goose.NopLogger()), goose.WithSessionLocker(locker))
-	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
-	}
-	has, known, err := provider.GetVersions(ctx)
-	switch {
-	case err != nil:
-		return s.fault(ctx, err)
-	case has > known:
-		return fmt.Errorf("the %s was written by a newer daycared (schema %d, this one knows %d); start that one again",
-			s.server.name, has, known)
-	case has == known:
-		return nil
-	}
-	if _, err = provider.Up(ctx); err != nil {
-		return s.fault(ctx, err)
-	}
-	s.log.Info("store migrated", "database", s.server.name, "from", has, "schema", known)
 	return nil
 }
