@@ -204,8 +204,8 @@ func (c toolCall) file() (name string) {
 	return strings.ToValidUTF8(all[0], "\uFFFD")
 }
 
-// offers tells people the agent's options if it does not offer to do just this once, which is all that can be allowed here; and the one that
-// is chosen, where that says how the agent goes on: after a plan, or among several of the kind.
+// offers tells people the agent's options if it does not offer to do just this once, which is all that can be allowed here; and the one
+// that is chosen, where that says how the agent goes on: after a plan, or among several of the kind.
 func (in asking) offers(plan bool) string {
 	var once []string
 	for _, o := range in.Options {

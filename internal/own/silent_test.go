@@ -77,7 +77,8 @@ func TestALandmarkThatDoesNotAnswer(t *testing.T) {
 
 // TestAnotherProcessLooksFirst: where none of ours may hang.
 func TestAnotherProcessLooksFirst(t *testing.T) {
-	if elsewhere("/nowhere/at all"); !isRemote(strings.Fields("1 1 0:9 / /far rw - nfs4 a:/b rw")) || isRemote(strings.Fields("1 1 8:1 / / rw - xfs a rw")) {
+	elsewhere("/nowhere/at all")
+	if !isRemote(strings.Fields("1 1 0:9 / /far rw - nfs4 a:/b rw")) || isRemote(strings.Fields("1 1 8:1 / / rw - xfs a rw")) {
 		t.Error("NFS counts as local, or XFS as remote")
 	}
 	_, err := AnswerTo("eve", "/", func() (int, error) { return 7, os.ErrExist })
@@ -87,7 +88,8 @@ func TestAnotherProcessLooksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan struct{})
 		defer close(answers)
-		if err := At("/etc", func() error { <-answers; return nil }); !errors.Is(err, ErrSilent) || err.Error() != "/etc: its file system does not answer" {
+		err := At("/etc", func() error { <-answers; return nil })
+		if !errors.Is(err, ErrSilent) || err.Error() != "/etc: its file system does not answer" {
 			t.Errorf("a look that hangs is %v", err)
 		}
 	})
