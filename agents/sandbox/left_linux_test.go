@@ -43,7 +43,7 @@ func TestAKilledProcessThatHangsIsLeft(t *testing.T) {
 		}
 	}
 	fifth := exec.CommandContext(t.Context(), "true")
-	if err := s.Run(t.Context(), w, fifth, release); !errors.Is(err, own.ErrSilent) || fifth.Process != nil {
+	if err := s.Run(t.Context(), w, fifth, release); !errors.Is(err, errFull) || fifth.Process != nil {
 		t.Errorf("a fifth: %v, %v", fifth.Process, err)
 	}
 	<-released

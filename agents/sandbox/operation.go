@@ -71,7 +71,7 @@ func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, out
 	var out, said bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), &out, &said
 	switch err := s.Run(ctx, w, cmd, func() {}); {
-	case errors.Is(err, ErrLeft), errors.Is(err, own.ErrSilent): // it may still write, or was not started
+	case errors.Is(err, ErrLeft), errors.Is(err, errFull): // it may still write, or was not started
 		return fmt.Errorf("run %s in the sandbox: %w", operation, err)
 	case err != nil:
 		return errors.Join(context.Cause(ctx), fmt.Errorf("run %s in the sandbox: %w: %.300s", operation, err, &said))
@@ -98,7 +98,7 @@ func (s *Sandbox) Run(ctx context.Context, w Policy, cmd *exec.Cmd, release func
 	}
 	if s.left.Full(place) {
 		release()
-		return fmt.Errorf("reach %s: %w", place, own.ErrSilent)
+		return fmt.Errorf("reach %s: %w", place, errFull)
 	}
 	if err := cmd.Start(); err != nil {
 		release()
@@ -109,6 +109,8 @@ func (s *Sandbox) Run(ctx context.Context, w Policy, cmd *exec.Cmd, release func
 		return cmd.Wait()
 	})
 }
+
+var errFull = errors.New("too many processes that were killed hang there; they end when their file system answers")
 
 // left are processes that were killed and hang, by the folder that they reach.
 type left struct{ own.Watched }

@@ -12,7 +12,6 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
-	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -134,7 +133,7 @@ func (t runCommand) execute(ctx context.Context, in running, walls sandbox.Polic
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = t.box.Run(running, walls, cmd, release)
 	var exit *exec.ExitError
-	if errors.Is(err, ErrLeft) || errors.Is(err, own.ErrSilent) {
+	if errors.Is(err, ErrLeft) {
 		return failed(err)
 	}
 	if err != nil && cmd.ProcessState == nil && !errors.As(err, &exit) {
