@@ -168,6 +168,10 @@ soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES,
 	CRASH_POINTS=$(DAEMON_FAULTS) LINEAR_OPS=$(DAEMON_OPS) go test ./internal/linearizability -run 'TestThreeDaemonsAreLinearizable$$' -count=1 -v -timeout 24h
 	SIM_SEEDS=$(SIM_SEEDS) go test ./engine/simulation -run 'TestSimulation$$' -count=1 -v -timeout 48h
 
+.PHONY: simulate
+simulate: need ## measure what 250 idle daemons, with 1,000 connections, cost PostgreSQL
+	go test ./engine/store -run '^$$' -bench 'IdleDaemons$$' -benchtime 1x
+
 .PHONY: replay
 replay: need ## tell what happened on the simulated day of SEED, as one that `make test` or `make soak` names
 	@test -n '$(SEED)' || { echo 'which day? make replay SEED=17' >&2; exit 2; }

@@ -675,6 +675,50 @@ func TestADenialOverridesAHarmlessClaim(t *testing.T) {
 	}
 }
 
+// TestACallThatLeadsElsewhereIsAskedAnew: it joins no card that says otherwise, nor goes by an answer to one, nor by a key.
+func TestACallThatLeadsElsewhereIsAskedAnew(t *testing.T) {
+	phone := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, usual(), phone)
+	call := func(to string) permissions.Request {
+		q := hook("Bash", `{"command":"cp s t"}`)
+		q.Session = "s1"
+		q.Leads = permissions.Leads{Root: "/", Names: map[string]string{"/": "/", "/t": to}}
+		return q
+	}
+	st.ask(t.Context(), call("/t"))
+	first := st.shown(phone, 1).Request
+	other := st.ask(t.Context(), call("/etc/passwd"))
+	second := st.shown(phone, 2).Request
+	if second.ID == first.ID || second.Elsewhere()["/t"] != "/etc/passwd" || len(first.Elsewhere()) > 0 {
+		t.Fatalf("asked as %+v, and %+v", first.Elsewhere(), second.Elsewhere())
+	}
+	st.decide(phone, 2, permissions.Allow(permissions.SessionTool))
+	st.get(other)
+	if r, err := st.Ask(t.Context(), self, call("/etc/passwd")); err != nil || r.DecidedVia != permissions.ViaGrant {
+		t.Errorf("the same again is %s, %v", r.State, err)
+	}
+	st.ask(t.Context(), call("/etc/shadow"))
+	if r := st.shown(phone, 3).Request; r.Elsewhere()["/t"] != "/etc/shadow" {
+		t.Errorf("asked as %+v", r.Elsewhere())
+	}
+	keyed := call("/t")
+	keyed.Key = "k"
+	st.ask(t.Context(), keyed)
+	st.shown(phone, 4)
+	keyed.Leads = call("/etc/passwd").Leads
+	_, err := st.Ask(t.Context(), self, keyed)
+	refused(t, err, permissions.CodeKeyTaken)
+	before := call("/t")
+	before.HookStage, before.Session = permissions.HookBefore, "s2"
+	asked := st.ask(t.Context(), before)
+	st.shown(phone, 5)
+	st.decide(phone, 5, allow())
+	st.get(asked)
+	before.HookStage, before.Leads = permissions.HookAgain, call("/etc/passwd").Leads
+	st.ask(t.Context(), before)
+	st.shown(phone, 6)
+}
+
 // TestRowsOfAFileAreShownAndAskNothing: what was told of a file belongs to what a decision is about, and to the store; an equal call
 // with other rows joins the question all the same.
 func TestRowsOfAFileAreShownAndAskNothing(t *testing.T) {
@@ -683,7 +727,7 @@ func TestRowsOfAFileAreShownAndAskNothing(t *testing.T) {
 	edit := func(text string) permissions.Request {
 		q := hook("Edit", `{"file_path":"/a","new_string":"y","old_string":"x"}`)
 		q.Was = []permissions.Rows{{First: 7, Text: text}}
-		q.Leads = permissions.Leads{Root: "/", Names: map[string]string{"/": "/", "/a": "/" + strings.TrimSpace(text)}}
+		q.Leads = permissions.Leads{Root: "/", Names: map[string]string{"/": "/", "/a": "/x"}}
 		return q
 	}
 	first := st.ask(t.Context(), edit("x\n"))

@@ -73,6 +73,7 @@ func decisionKeyOf(caller permissions.Caller, q permissions.Request) *decisionKe
 	if caller.Name == permissions.Anonymous || q.Kind != permissions.KindTool || q.Hook == "" || len(q.Calls) > 0 {
 		return nil
 	}
+	q.Message = "" // it may differ between hooks
 	return &decisionKey{caller.Name, q.Session, q.Agent, q.Hook, q.HookStage, permissions.CallDigest(q, executedCall(q))}
 }
 

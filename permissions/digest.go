@@ -159,9 +159,9 @@ func (r Request) Shown() Digest {
 // the name of its tool.
 const HookACP = "acp"
 
-// CallDigest returns the digest of one exact call of r: what it does, and where. The same words in another folder, or by
-// the hook of another agent, are another call. So are those with other details of a program that describes its calls itself: what
-// they do may be said there alone. The details of other hooks and of the daemon's own tools follow from the input.
+// CallDigest returns the digest of one exact call of r: what it does, where, and what people are shown of it besides its reason. The same
+// words in another folder, by the hook of another agent, or with a name that leads elsewhere by now are another call. So are those with
+// other details or another message, where what a call does may be said alone; those of the daemon's own tools follow from the input.
 func CallDigest(r Request, c Call) Digest {
 	w := &fields{}
 	w.number(DigestVersion)
@@ -171,11 +171,19 @@ func CallDigest(r Request, c Call) Digest {
 	if r.Hook != "" {
 		w.text(r.Hook)
 	}
-	if told := r.Hook == HookACP || r.Hook == "" && !r.Caller.Ours(); told && r.Details != "" {
+	described := r.Hook == HookACP || !r.Caller.Ours()
+	if described && r.Details != "" {
 		w.text("details", r.Details)
+	}
+	if described && r.Message != "" {
+		w.text("message", r.Message)
 	}
 	if r.Hook == HookACP { // the call's title
 		w.text(r.Reason)
+	}
+	leads := r.Elsewhere()
+	for _, name := range slices.Sorted(maps.Keys(leads)) {
+		w.text("leads", name, leads[name])
 	}
 	return sha256.Sum256(w.b)
 }

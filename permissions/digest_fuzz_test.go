@@ -36,12 +36,12 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// detailsOf are the details that belong to a call.
-func detailsOf(r Request) string {
+// detailsOf is what else belongs to a call.
+func detailsOf(r Request) [2]string {
 	if r.Caller.Ours() {
-		return ""
+		return [2]string{}
 	}
-	return r.Details
+	return [2]string{r.Details, r.Message}
 }
 
 func quoted(texts []string) string {

@@ -181,6 +181,7 @@ func TestCallDigest(t *testing.T) {
 		"host": {Host: "vps"}, "cwd": {Cwd: "/srv"}, "environment": {EnvHash: "x"}, "its names": {EnvNames: []string{"PATH"}},
 		"hook": {Hook: "codex"}, "hook of another agent": {Hook: "gemini"},
 		"detail": {Details: "a diff"}, "other detail": {Details: "another diff"}, "hook of ACP": {Hook: HookACP},
+		"message": {Message: "a diff"}, "detail of a hook": {Hook: "codex", Details: "a diff"}, "message of a hook": {Hook: "codex", Message: "x"},
 		"title over ACP":  {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Reason: "Write it"},
 		"detail over ACP": {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Details: "a diff"},
 	} {
@@ -194,15 +195,31 @@ func TestCallDigest(t *testing.T) {
 	}
 }
 
-// The details of hooks and of the daemon's own agents follow from the input, and what the file was before.
+// The details of the daemon's own tools follow from the input, and what the file was before.
 func TestDetailsThatFollowFromTheInputAreNoOtherCall(t *testing.T) {
 	call := Call{N: 1, Tool: "write_file", Input: []byte(`{"a":1}`)}
-	for _, r := range []Request{{Hook: "codex"}, {Caller: Caller{Name: "agent:helper"}}} {
-		before := CallDigest(r, call)
-		r.Details = "a diff"
-		if CallDigest(r, call) != before {
-			t.Errorf("of %+v, other details are another call", r)
-		}
+	r := Request{Caller: Caller{Name: "agent:helper"}}
+	before := CallDigest(r, call)
+	if r.Details, r.Message = "a diff", "a word"; CallDigest(r, call) != before {
+		t.Error("other details are another call")
+	}
+}
+
+// Where a name leads is of the exact call, as the hook says it and as it is stored.
+func TestWhereANameLeadsIsOfTheExactCall(t *testing.T) {
+	call := Call{N: 1, Tool: "Bash", Input: []byte(`{"command":"cp s t"}`)}
+	leads := func(to string) Leads {
+		return Leads{Root: "/ws", Names: map[string]string{"/ws": "/ws", "/ws/s": "/ws/s", "/ws/t": to}}
+	}
+	plain := Request{Hook: "claude-code", Leads: leads("/ws/t")}
+	away, other := plain, plain
+	away.Leads, other.Leads = leads("/etc/a"), leads("/etc/b")
+	stored := Request{Hook: "claude-code", Ruled: []Ruling{{Leads: away.Leads.Elsewhere()}}}
+	if CallDigest(plain, call) != CallDigest(Request{Hook: "claude-code"}, call) || CallDigest(away, call) != CallDigest(stored, call) {
+		t.Error("one call has two digests")
+	}
+	if CallDigest(plain, call) == CallDigest(away, call) || CallDigest(other, call) == CallDigest(away, call) {
+		t.Error("a call that leads elsewhere is the same")
 	}
 }
 

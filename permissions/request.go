@@ -337,6 +337,9 @@ func (r Request) Elsewhere() map[string]string {
 			return ruled.Leads.Names
 		}
 	}
+	if l := r.Leads.Elsewhere(); l != nil && r.Hook != "" { // it was not asked yet
+		return l.Names
+	}
 	return nil
 }
 

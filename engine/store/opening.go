@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -224,13 +225,16 @@ func (s *Store) joined(
 	if err == nil && want.Key != "" && !want.Caller.Ours() && !r.UsedAt.IsZero() { // its grants may be over by now
 		usable, err = s.grantsInForce(ctx, t, r, now)
 	}
+	leads := r.DecidedVia != permissions.ViaGrant && !maps.Equal(r.Elsewhere(), want.Elsewhere()) // than people were shown
 	switch {
+	case err == nil && want.Key == "" && leads:
+		return r, 0, sql.ErrNoRows
 	case err != nil, want.Key == "":
 	case r.Unasked() && want.State == permissions.Pending && !want.Caller.Ours(): // what policy let go then is asked about now
 		return r, r.Number, sql.ErrNoRows
 	case r.State != permissions.Pending && !want.Caller.Ours() && (!usable || !redeemable(r, now, o.RedeemWindow)):
 		return r, r.Number, sql.ErrNoRows
-	case r.Digest != want.Digest:
+	case r.Digest != want.Digest, leads:
 		err = permissions.KeyTaken()
 	}
 	return r, 0, err
