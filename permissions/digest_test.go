@@ -181,9 +181,10 @@ func TestCallDigest(t *testing.T) {
 		"host": {Host: "vps"}, "cwd": {Cwd: "/srv"}, "environment": {EnvHash: "x"}, "its names": {EnvNames: []string{"PATH"}},
 		"hook": {Hook: "codex"}, "hook of another agent": {Hook: "gemini"},
 		"detail": {Details: "a diff"}, "other detail": {Details: "another diff"}, "hook of ACP": {Hook: HookACP},
-		"message": {Message: "a diff"}, "detail of a hook": {Hook: "codex", Details: "a diff"}, "message of a hook": {Hook: "codex", Message: "x"},
-		"title over ACP":  {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Reason: "Write it"},
-		"detail over ACP": {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Details: "a diff"},
+		"message": {Message: "a diff"}, "message of a hook": {Hook: "codex", Message: "x"},
+		"detail of a hook": {Hook: "codex", Details: "a diff"},
+		"title over ACP":   {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Reason: "Write it"},
+		"detail over ACP":  {Hook: HookACP, Caller: Caller{Name: "agent:coder"}, Details: "a diff"},
 	} {
 		t.Run("B5/"+name, func(t *testing.T) {
 			d := CallDigest(r, call)

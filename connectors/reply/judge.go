@@ -30,7 +30,7 @@ func (c chat) judge(s sentence) Said {
 		switch {
 		case slices.Contains(s.codes[:i], s.codes[i]):
 			not = c.Language.Sprintf("%s is named twice", o.Code)
-		case o.ShownAt.IsZero():
+		case o.ShownAt.IsZero() && d.Answer != permissions.Deny: // a no grants nothing, and they may have been asked elsewhere
 			not = c.Language.Sprintf("%s has not been shown to you yet; look at it first", o.Code)
 			said.Unseen = append(said.Unseen, o.Code)
 		}

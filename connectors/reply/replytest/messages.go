@@ -112,7 +112,7 @@ var plainMessages = []Message{
 	{"no K7F3Q ZZZZ9", "unknown ZZZZ9"},
 	{"K7F3Q M2P4R yes", Told},
 	{"yes NEW22", Unseen},
-	{"no NEW22", Unseen},
+	{"no NEW22", "NEW22 deny"}, // it grants nothing, and they may have been asked in another chat
 	{"yes ZZZZ9", "unknown ZZZZ9"},
 	{"yes zzzz9 15m", "unknown ZZZZ9"},
 	{"yes great", "unknown GREAT"}, // could be a code
