@@ -701,22 +701,28 @@ func TestACallThatLeadsElsewhereIsAskedAnew(t *testing.T) {
 	if r := st.shown(phone, 3).Request; r.Elsewhere()["/t"] != "/etc/shadow" {
 		t.Errorf("asked as %+v", r.Elsewhere())
 	}
+	unknown := call("/t")
+	unknown.Leads = permissions.Leads{Unknown: true}
+	st.ask(t.Context(), unknown)
+	if r := st.shown(phone, 4).Request; !r.LeadsUnknown() || r.Offers(permissions.Allow(permissions.SessionTool)) {
+		t.Errorf("where names lead is known: %v; offered %v", !r.LeadsUnknown(), r.Options)
+	}
 	keyed := call("/t")
 	keyed.Key = "k"
 	st.ask(t.Context(), keyed)
-	st.shown(phone, 4)
+	st.shown(phone, 5)
 	keyed.Leads = call("/etc/passwd").Leads
 	_, err := st.Ask(t.Context(), self, keyed)
 	refused(t, err, permissions.CodeKeyTaken)
 	before := call("/t")
 	before.HookStage, before.Session = permissions.HookBefore, "s2"
 	asked := st.ask(t.Context(), before)
-	st.shown(phone, 5)
-	st.decide(phone, 5, allow())
+	st.shown(phone, 6)
+	st.decide(phone, 6, allow())
 	st.get(asked)
 	before.HookStage, before.Leads = permissions.HookAgain, call("/etc/passwd").Leads
 	st.ask(t.Context(), before)
-	st.shown(phone, 6)
+	st.shown(phone, 7)
 }
 
 // TestRowsOfAFileAreShownAndAskNothing: what was told of a file belongs to what a decision is about, and to the store; an equal call

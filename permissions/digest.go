@@ -149,6 +149,10 @@ func (r Request) Shown() Digest {
 		told = true
 		w.text(name, leads[name])
 	}
+	if r.LeadsUnknown() {
+		told = true
+		w.text("leads are unknown")
+	}
 	if !told {
 		return r.Digest
 	}
@@ -184,6 +188,9 @@ func CallDigest(r Request, c Call) Digest {
 	leads := r.Elsewhere()
 	for _, name := range slices.Sorted(maps.Keys(leads)) {
 		w.text("leads", name, leads[name])
+	}
+	if r.LeadsUnknown() {
+		w.text("leads are unknown")
 	}
 	return sha256.Sum256(w.b)
 }

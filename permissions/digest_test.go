@@ -219,6 +219,12 @@ func TestWhereANameLeadsIsOfTheExactCall(t *testing.T) {
 	if CallDigest(plain, call) != CallDigest(Request{Hook: "claude-code"}, call) || CallDigest(away, call) != CallDigest(stored, call) {
 		t.Error("one call has two digests")
 	}
+	unknown, kept := plain, Request{Hook: "claude-code", Ruled: []Ruling{{Leads: &Leads{Unknown: true}}}}
+	unknown.Leads = Leads{Unknown: true}
+	if CallDigest(unknown, call) != CallDigest(kept, call) || CallDigest(unknown, call) == CallDigest(plain, call) ||
+		unknown.Shown() == plain.Shown() || !unknown.LeadsAs(kept) || unknown.LeadsAs(plain) {
+		t.Error("a call of which it is not known where its names lead is the same as another")
+	}
 	if CallDigest(plain, call) == CallDigest(away, call) || CallDigest(other, call) == CallDigest(away, call) {
 		t.Error("a call that leads elsewhere is the same")
 	}

@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -280,6 +281,8 @@ const MaxLeads = 32 << 10
 type Leads struct {
 	Root  string            `json:"root,omitempty"`  // the project's folder, absolute
 	Names map[string]string `json:"names,omitempty"` // absolute names, and where each leads
+	// Unknown says that there are more names than the hook could resolve and tell.
+	Unknown bool `json:"unknown,omitempty" doc:"there are more names than the hook could tell"`
 }
 
 // Resolve returns where a name leads, or "" if that is not known: what is not absolute, clean and visible is no name of a file.
@@ -324,23 +327,33 @@ func (l Leads) Elsewhere() *Leads {
 			names[name] = to
 		}
 	}
-	if len(names) == 0 {
+	if len(names) == 0 && !l.Unknown {
 		return nil
 	}
-	return &Leads{Names: names}
+	return &Leads{Names: names, Unknown: l.Unknown}
 }
 
 // Elsewhere is where the names in r's call lead that lead elsewhere than they say, as its hook says: what people are shown of r.Leads.
-func (r Request) Elsewhere() map[string]string {
+func (r Request) Elsewhere() map[string]string { return r.elsewhere().Names }
+
+// LeadsUnknown reports whether the hook could not tell where all names in r's call lead.
+func (r Request) LeadsUnknown() bool { return r.elsewhere().Unknown }
+
+// LeadsAs reports whether people are shown of two requests that their names lead to the same.
+func (r Request) LeadsAs(q Request) bool {
+	return maps.Equal(r.Elsewhere(), q.Elsewhere()) && r.LeadsUnknown() == q.LeadsUnknown()
+}
+
+func (r Request) elsewhere() Leads {
 	for _, ruled := range r.Ruled {
 		if ruled.Leads != nil {
-			return ruled.Leads.Names
+			return *ruled.Leads
 		}
 	}
 	if l := r.Leads.Elsewhere(); l != nil && r.Hook != "" { // it was not asked yet
-		return l.Names
+		return *l
 	}
-	return nil
+	return Leads{}
 }
 
 // Told is how many bytes of its file were told beside c.

@@ -3,6 +3,7 @@ package hooks
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,7 +113,8 @@ func TestWhatEachDialectLeaves(t *testing.T) {
 	}
 }
 
-// TestWhereNamesLead: the hook says where each name of a call leads, unless the folder is no project's or there is more than may be told.
+// TestWhereNamesLead: the hook says where each name of a call leads, in what is no project's folder without its root; of many, those that
+// lead elsewhere; and that there are more.
 func TestWhereNamesLead(t *testing.T) {
 	home := own.Resolve(t.TempDir())
 	at := filepath.Join(home, "code")
@@ -132,13 +134,15 @@ func TestWhereNamesLead(t *testing.T) {
 	}
 	question := `{"questions":[{"question":"Which?","header":"x","multiSelect":false,"options":[{"label":"a","description":""},` +
 		`{"label":"b","description":""}]}]}`
-	for name, got := range map[string]permissions.Leads{
-		"the home":   leads("Read", home, `{"file_path":"a"}`),
-		"a question": leads("AskUserQuestion", at, question),
-	} {
-		if got.Root != "" || got.Names != nil {
-			t.Errorf("of %s is told %v", name, got)
-		}
+	if got := leads("AskUserQuestion", at, question); got.Root != "" || got.Names != nil || got.Unknown {
+		t.Errorf("of a question is told %v", got)
+	}
+	if err := os.Symlink("/etc", filepath.Join(home, "far")); err != nil {
+		t.Fatal(err)
+	}
+	far := permissions.Leads{Names: map[string]string{home: home, filepath.Join(home, "far/a"): "/etc/a"}}
+	if diff := cmp.Diff(far, leads("Read", home, `{"file_path":"far/a"}`)); diff != "" {
+		t.Error("in the home:", diff)
 	}
 	size := func(l permissions.Leads) (n int) {
 		for name, to := range l.Names {
@@ -158,7 +162,26 @@ func TestWhereNamesLead(t *testing.T) {
 	if got := size(leads("Bash", at, command(last))); one == 0 || got != permissions.MaxLeads {
 		t.Errorf("%d bytes are told, not as many as may be", got)
 	}
-	if got := leads("Bash", at, command(last+1)); got.Root != "" || got.Names != nil {
-		t.Errorf("%d bytes are told, more than may be", size(got))
+	if got := leads("Bash", at, command(last+1)); got.Root != "" || len(got.Names) > 0 || got.Unknown {
+		t.Errorf("of more than may be told, of which nothing leads elsewhere, is told %v", got)
+	}
+	many := strings.TrimSuffix(command(last+1), `"}`)
+	elsewhere := map[string]string{at + "/link/passwd": "/etc/passwd"}
+	if got := leads("Bash", at, many+` link/passwd"}`); got.Root != "" || got.Unknown || !maps.Equal(got.Names, elsewhere) {
+		t.Errorf("of more than may be told, of which one leads elsewhere, is told %v", got)
+	}
+	var links strings.Builder
+	for i := range permissions.MaxLeads/2/len("/link/0000/etc/0000") + 100 {
+		fmt.Fprintf(&links, " link/%04d", i)
+	}
+	if got := leads("Bash", at, `{"command":"cat`+links.String()+`"}`); !got.Unknown || got.Root != "" || len(got.Names) > 0 {
+		t.Errorf("of more that leads elsewhere than may be told is told %v", got)
+	}
+	links.Reset()
+	for i := range maxNames/len(at) + 100 {
+		fmt.Fprintf(&links, " %d", i)
+	}
+	if got := leads("Bash", at, `{"command":"cat`+links.String()+` link/passwd"}`); !got.Unknown {
+		t.Errorf("of more names than are looked at is told %v", got)
 	}
 }

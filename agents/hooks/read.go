@@ -314,23 +314,46 @@ func (c Call) project(env func(string) string) string {
 	return c.Request.Cwd
 }
 
-// Leads resolves the links of the names in the call on this machine. It is empty outside a project's folder, and where a program that is
-// named without a folder may be one of the project's.
+// maxNames is the most bytes of names in a call that are resolved.
+const maxNames = 8 * permissions.MaxLeads
+
+// Leads resolves the links of the names in the call on this machine. It has no root outside a project's folder, and where a program that is
+// named without a folder may be one of the project's. Of many names, it has those alone that lead elsewhere than they say; of too many,
+// none.
 func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	root := c.project(env)
-	if c.given == nil || c.questions != nil || !isProjectFolder(own.Resolve(root), env) {
+	if c.given == nil || c.questions != nil {
 		return l
 	}
-	l = permissions.Leads{Root: root, Names: map[string]string{}}
+	if isProjectFolder(own.Resolve(root), env) {
+		l.Root = root
+	}
+	l.Names = map[string]string{}
+	input := c.Request.Input
+	if len(c.given) > maxInline { // the request has its hash alone
+		input = c.given
+	}
+	names, whole := rules.Names(rules.Call{
+		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
+	}, maxNames)
 	size := 0
-	for _, name := range rules.Names(rules.Call{
-		Dialect: c.dialect, Tool: c.Request.Tool, Input: c.Request.Input, Folder: c.Request.Cwd, Root: root,
-	}, permissions.MaxLeads) {
-		to := own.Resolve(name)
-		if size += len(name) + len(to); size > permissions.MaxLeads {
-			return permissions.Leads{}
+	for _, name := range names {
+		l.Names[name] = own.Resolve(name)
+		size += len(name) + len(l.Names[name])
+	}
+	l.Unknown = !whole
+	if size > permissions.MaxLeads {
+		far := l.Elsewhere()
+		if l = (permissions.Leads{Unknown: !whole}); far != nil {
+			l.Names = far.Names
 		}
-		l.Names[name] = to
+	}
+	size = 0
+	for name, to := range l.Names {
+		size += len(name) + len(to)
+	}
+	if size > permissions.MaxLeads {
+		return permissions.Leads{Unknown: true}
 	}
 	return l
 }

@@ -190,6 +190,9 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		}
 		s.row(o.Sprintf("As the hook says, %s leads to %s.", coded(named(says)), coded(named(leads[name]))))
 	}
+	if r.LeadsUnknown() {
+		s.row(o.Text("The hook could not look at every file that it names: one may lead elsewhere."))
+	}
 	s.in = inEnvironment
 	s.environment(r)
 	s.in = inWarnings

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -225,7 +224,7 @@ func (s *Store) joined(
 	if err == nil && want.Key != "" && !want.Caller.Ours() && !r.UsedAt.IsZero() { // its grants may be over by now
 		usable, err = s.grantsInForce(ctx, t, r, now)
 	}
-	leads := r.DecidedVia != permissions.ViaGrant && !maps.Equal(r.Elsewhere(), want.Elsewhere()) // than people were shown
+	leads := r.DecidedVia != permissions.ViaGrant && !r.LeadsAs(want) // than people were shown
 	switch {
 	case err == nil && want.Key == "" && leads:
 		return r, 0, sql.ErrNoRows

@@ -224,7 +224,7 @@ func (a Ask) checkMembers() error {
 		{"hook", a.Hook != "", []permissions.Kind{permissions.KindTool, permissions.KindClarification}},
 		{"hook_stage", a.HookStage != "", tool},
 		{"harmless", a.Harmless, tool},
-		{"leads", a.Leads.Root != "" || a.Leads.Names != nil, tool},
+		{"leads", a.Leads.Root != "" || a.Leads.Names != nil || a.Leads.Unknown, tool},
 		{"ahead", a.Ahead, tool},
 		{"calls", a.Calls != nil, tool},
 		{"mode", a.Mode != "", pause},

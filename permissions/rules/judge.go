@@ -80,8 +80,9 @@ func (i item) text() string {
 	return strings.ReplaceAll(string(i.kind)+" "+i.name, acts.Computed, "…")
 }
 
-// Names returns the absolute names whose links a judge of the call needs resolved: at most so many bytes of them, and one more.
-func Names(c Call, most int) (all []string) {
+// Names returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more. Without
+// whole, there are more: those, or in parts of a command that cannot be read.
+func Names(c Call, most int) (all []string, whole bool) {
 	seen, size := map[string]bool{}, 0
 	add := func(name string) {
 		if filepath.IsAbs(name) && !strings.Contains(name, acts.Computed) && !seen[name] && size <= most {
@@ -112,7 +113,7 @@ func Names(c Call, most int) (all []string) {
 			}
 		}
 	}
-	return all
+	return all, size <= most && len(j.loose) == 0
 }
 
 // judge judges one call.

@@ -152,9 +152,16 @@ func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
 func TestNamesAreBounded(t *testing.T) {
 	call := Call{Command: "cat a b c", Folder: shop + "/src", Root: shop}
 	for most, want := range map[int]int{0: 1, len(shop) - 1: 1, len(shop): 2, 2*len(shop) + 4: 3} {
-		if got := Names(call, most); len(got) != want {
-			t.Errorf("with %d bytes: %q", most, got)
+		if got, whole := Names(call, most); len(got) != want || whole {
+			t.Errorf("with %d bytes: %q, whole %v", most, got, whole)
 		}
+	}
+	if _, whole := Names(call, 1000); !whole {
+		t.Error("with room for all, it is not whole")
+	}
+	call.Command = "cat a <("
+	if _, whole := Names(call, 1000); whole {
+		t.Error("what cannot be read is whole")
 	}
 }
 
@@ -290,7 +297,8 @@ func TestNothingIsKnownOfAnotherMachine(t *testing.T) {
 	} {
 		here := Call{Command: command, Folder: shop, Root: shop, Resolve: links(shop)}
 		told := map[string]string{}
-		for _, name := range Names(here, 1<<20) {
+		names, _ := Names(here, 1<<20)
+		for _, name := range names {
 			told[name] = here.Resolve(name)
 		}
 		there := here
