@@ -3,6 +3,8 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"go.mau.fi/whatsmeow/store"
@@ -30,8 +32,11 @@ func oneAtATime(d *store.Device) {
 	d.Sessions, d.EventBuffer = s, decryptions{d.EventBuffer, s}
 }
 
-// use is what a context is for: one turn, if it is held.
-type use struct{ held *sessions }
+// use is what a context is for: one turn, if it is held, or the changes of the sessions that were read without one.
+type use struct {
+	held *sessions
+	read map[string]int
+}
 
 type useKey struct{}
 
@@ -69,26 +74,52 @@ func (u *use) end() {
 // errSessionChanged is that of encrypting a message again.
 var errSessionChanged = errors.New("the session was used for another message meanwhile")
 
-// GetManySessions begins the turn of what sends.
+// GetManySessions begins the turn of what sends. If there is no session with somebody, WhatsApp is asked for their keys first, which may
+// take long: the turn then begins when the sessions are written.
 func (s *sessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
-	if u := useOf(ctx); u != nil {
-		if err := u.begin(ctx, s); err != nil {
-			return nil, err
-		}
+	u := useOf(ctx)
+	if u == nil {
+		return s.SessionStore.GetManySessions(ctx, addresses)
 	}
-	return s.SessionStore.GetManySessions(ctx, addresses)
+	if err := u.begin(ctx, s); err != nil {
+		return nil, err
+	}
+	all, err := s.SessionStore.GetManySessions(ctx, addresses)
+	if slices.ContainsFunc(addresses, func(at string) bool { return all[at] == nil }) {
+		u.read = s.changesOf(addresses)
+		u.end()
+	}
+	return all, err
 }
 
 // PutManySessions ends the turn of what sends.
 func (s *sessions) PutManySessions(ctx context.Context, all map[string][]byte) error {
+	if u := useOf(ctx); u != nil {
+		defer u.end()
+		if u.held == nil {
+			if err := u.begin(ctx, s); err != nil {
+				return err
+			}
+			if !maps.Equal(s.changesOf(slices.Collect(maps.Keys(u.read))), u.read) {
+				return errSessionChanged // it is sent again
+			}
+		}
+	}
 	for at := range all {
 		s.noteChange(at)
 	}
-	err := s.SessionStore.PutManySessions(ctx, all)
-	if u := useOf(ctx); u != nil {
-		u.end()
+	return s.SessionStore.PutManySessions(ctx, all)
+}
+
+// changesOf returns how often sessions have changed.
+func (s *sessions) changesOf(addresses []string) map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]int{}
+	for _, at := range addresses {
+		all[at] = s.changes[at]
 	}
-	return err
+	return all
 }
 
 func (s *sessions) GetSession(ctx context.Context, at string) ([]byte, error) {

@@ -50,6 +50,9 @@ func TestASessionIsUsedInOneStep(t *testing.T) {
 	s := newEnv(t)
 	device := s.wa.client.Load().Store
 	const at = "491700009999:0"
+	if err := device.Sessions.PutSession(t.Context(), at, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
 	read := make(chan string, 1)
 	for i := range 50 {
 		now := fmt.Sprint(i)
@@ -109,13 +112,44 @@ func TestAMessageIsNotEncryptedAgainWithAnOldSession(t *testing.T) {
 	}
 }
 
+// TestAKeyThatDoesNotComeHoldsUpNothing: what is sent to somebody without a session leaves the turn while WhatsApp is asked for their key,
+// and is sent again if a session with one of them has changed meanwhile.
+func TestAKeyThatDoesNotComeHoldsUpNothing(t *testing.T) {
+	s := newEnv(t)
+	device := s.wa.client.Load().Store
+	const at, other = "491700009999:0", "491700009998:0"
+	for i, changed := range []bool{true, false} {
+		sending, end := encrypting(t.Context())
+		if all, err := device.Sessions.GetManySessions(sending, []string{at, other}); err != nil || all[other] != nil {
+			t.Fatal(all, err)
+		}
+		s.says("fay", "/pending", "Nothing waits")
+		if changed {
+			err := device.EventBuffer.DoDecryptionTxn(t.Context(), func(ctx context.Context) error {
+				return device.Sessions.PutSession(ctx, at, []byte("decrypted"))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := device.Sessions.PutManySessions(sending, map[string][]byte{at: []byte("sent")})
+		if errors.Is(err, errSessionChanged) != changed || !changed && err != nil {
+			t.Errorf("%d: written with %v", i, err)
+		}
+		end()
+	}
+	s.says("fay", "/pending", "Nothing waits")
+}
+
 // TestASendThatFailsEndsItsTurn.
 func TestASendThatFailsEndsItsTurn(t *testing.T) {
 	s := newEnv(t)
 	device := s.wa.client.Load().Store
+	const at = "491700009999:0"
 	sending, end := encrypting(t.Context())
-	if _, err := device.Sessions.GetManySessions(sending, []string{"491700009999:0"}); err != nil {
-		t.Fatal(err)
+	err := device.Sessions.PutSession(t.Context(), at, []byte("x"))
+	if _, failed := device.Sessions.GetManySessions(sending, []string{at}); err != nil || failed != nil {
+		t.Fatal(err, failed)
 	}
 	end()
 	s.says("fay", "/pending", "Nothing waits")
