@@ -37,6 +37,7 @@ type Call struct {
 	mode      string
 	history   string                   // the agent's transcript file
 	given     json.RawMessage          // the tool's original input; nil: not read completely
+	follow    func() permissions.Leads // where its names lead now; nil: nobody looks
 	quiet     bool                     // an empty reply means not allowed
 	refused   string                   // why the agent refused the call
 	suggested []json.RawMessage        // unchanged, in the order of the request's choices
@@ -317,9 +318,15 @@ func (c Call) project(env func(string) string) string {
 // maxNames is the most bytes of names in a call that are resolved.
 const maxNames = 8 * permissions.MaxLeads
 
+// FollowLinks has people told where the names in the call lead, and the call denied if that is otherwise when they have answered.
+func (c *Call) FollowLinks(env func(string) string) {
+	c.Request.Leads = c.Leads(env)
+	c.follow = func() permissions.Leads { return c.Leads(env) }
+}
+
 // Leads resolves the links of the names in the call on this machine. It has no root outside a project's folder, and where a program that is
-// named without a folder may be one of the project's. Of many names, it has those alone that lead elsewhere than they say; of too many,
-// none.
+// named without a folder may be one of the project's. Of many names, it has those alone that lead elsewhere than they say, of too many,
+// none; and so of parts of words, which may be names.
 func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	root := c.project(env)
 	if c.given == nil || c.questions != nil {
@@ -333,13 +340,25 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	if len(c.given) > maxInline { // the request has its hash alone
 		input = c.given
 	}
-	names, whole := rules.Names(rules.Call{
+	names, others, whole := rules.Names(rules.Call{
 		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
 	}, maxNames)
-	size := 0
+	size, folder := 0, own.Resolve(c.Request.Cwd)
+	told := func(name, to string) {
+		l.Names[name] = to
+		size += len(name) + len(to)
+	}
 	for _, name := range names {
-		l.Names[name] = own.Resolve(name)
-		size += len(name) + len(l.Names[name])
+		told(name, own.Resolve(name))
+	}
+	for _, name := range others {
+		says := name
+		if rest, within := strings.CutPrefix(name, c.Request.Cwd+"/"); within {
+			says = filepath.Join(folder, rest)
+		}
+		if to := own.Resolve(name); to != says {
+			told(name, to)
+		}
 	}
 	l.Unknown = !whole
 	if size > permissions.MaxLeads {

@@ -305,7 +305,10 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 			if lost != nil {
 				return permissions.Request{}, Refuse(lost)
 			}
-			if now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath {
+			if c.follow != nil && asked.Kind == permissions.KindTool {
+				now.Leads = c.follow()
+			}
+			if now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath || !now.LeadsAs(asked) {
 				return permissions.Request{}, Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about " +
 					"is not where it leads now; try the same call again."}
 			}

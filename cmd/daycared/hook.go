@@ -149,7 +149,7 @@ func (c *CLI) look(d hooks.Dialect, call *hooks.Call, keyboard bool, gate string
 	}
 	call.Look()
 	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
-	call.Request.Leads = call.Leads(c.env)
+	call.FollowLinks(c.env)
 	call.Keyboard = keyboard && call.Attended(c.env)
 	return nil
 }

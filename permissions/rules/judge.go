@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
@@ -80,13 +81,25 @@ func (i item) text() string {
 	return strings.ReplaceAll(string(i.kind)+" "+i.name, acts.Computed, "…")
 }
 
-// Names returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more. Without
-// whole, there are more: those, or in parts of a command that cannot be read.
-func Names(c Call, most int) (all []string, whole bool) {
-	seen, size := map[string]bool{}, 0
+// Names returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more; and others
+// that may be names: the parts of words, and the texts in the input of a tool that is not known, as many. Without whole, there are more:
+// those, what a command computes, or what cannot be read.
+func Names(c Call, most int) (all, others []string, whole bool) {
+	seen, size, more, computed := map[string]bool{}, 0, 0, false
+	fits := func(name string, size *int) bool {
+		if !filepath.IsAbs(name) || seen[name] || *size > most {
+			return false
+		}
+		if strings.Contains(name, acts.Computed) {
+			computed = true
+			return false
+		}
+		seen[name], *size = true, *size+len(name)
+		return true
+	}
 	add := func(name string) {
-		if filepath.IsAbs(name) && !strings.Contains(name, acts.Computed) && !seen[name] && size <= most {
-			all, seen[name], size = append(all, name), true, size+len(name)
+		if fits(name, &size) {
+			all = append(all, name)
 		}
 	}
 	j := &judge{Set: &Set{}, Call: c}
@@ -113,7 +126,78 @@ func Names(c Call, most int) (all []string, whole bool) {
 			}
 		}
 	}
-	return all, size <= most && len(j.loose) == 0
+	j.parts(func(folder, text string) {
+		if name := filepath.Clean(acts.Under(folder, text)); fits(name, &more) {
+			others = append(others, name)
+		}
+	})
+	return all, others, size <= most && more <= most && len(j.loose)+len(j.doubts) == 0 && !computed
+}
+
+// parts calls part for each part of a word that may be a name, with the folder in which it would be.
+func (j *judge) parts(part func(folder, text string)) {
+	for _, i := range j.items {
+		for _, folder := range i.act.In {
+			for n, word := range slices.Concat(i.act.Words, i.act.Env) {
+				for _, text := range pieces(word) {
+					part(folder, text)
+				}
+				for k := 1; n == 1 && k < min(len(word), 6); k++ { // as in tar xfname
+					part(folder, word[k:])
+				}
+			}
+		}
+	}
+	if d := acts.DeedOf(j.Dialect, j.Tool, j.Input); j.Tool != "" &&
+		slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches}, d.Verb) {
+		for _, word := range textsIn(j.Input) {
+			if len(word) > maxName || strings.Contains(word, "\n") {
+				continue // a content
+			}
+			for _, text := range pieces(word) {
+				part(j.Folder, text)
+			}
+		}
+	}
+}
+
+// pieces are the parts of a word that may be names.
+func pieces(word string) []string {
+	all := append(strings.FieldsFunc(word, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+~%#", r)
+	}), word)
+	if strings.HasPrefix(word, "-") && len(word) > 2 { // as in -fname
+		all = append(all, word[2:])
+	}
+	return all
+}
+
+// maxName is the most bytes of a text that may be a name.
+const maxName = 4096
+
+// textsIn are the texts in an input, with the names of members.
+func textsIn(input json.RawMessage) (all []string) {
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			all = append(all, v)
+		case []any:
+			for _, of := range v {
+				walk(of)
+			}
+		case map[string]any:
+			for name, of := range v {
+				all = append(all, name)
+				walk(of)
+			}
+		}
+	}
+	var v any
+	if json.Unmarshal(input, &v) == nil {
+		walk(v)
+	}
+	return all
 }
 
 // judge judges one call.

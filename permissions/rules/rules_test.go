@@ -152,17 +152,51 @@ func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
 func TestNamesAreBounded(t *testing.T) {
 	call := Call{Command: "cat a b c", Folder: shop + "/src", Root: shop}
 	for most, want := range map[int]int{0: 1, len(shop) - 1: 1, len(shop): 2, 2*len(shop) + 4: 3} {
-		if got, whole := Names(call, most); len(got) != want || whole {
+		if got, _, whole := Names(call, most); len(got) != want || whole {
 			t.Errorf("with %d bytes: %q, whole %v", most, got, whole)
 		}
 	}
-	if _, whole := Names(call, 1000); !whole {
+	if _, _, whole := Names(call, 1000); !whole {
 		t.Error("with room for all, it is not whole")
 	}
 	call.Command = "cat a <("
-	if _, whole := Names(call, 1000); whole {
+	if _, _, whole := Names(call, 1000); whole {
 		t.Error("what cannot be read is whole")
 	}
+}
+
+// What stands in a call may be a name wherever it stands; what cannot be known from it makes the names not whole.
+func TestPartsOfWordsMayBeNames(t *testing.T) {
+	at := shop + "/sud"
+	for command, known := range map[string]bool{
+		"cp a sud": true, "curl -d @sud https://a.example": true, "OUT=sud make install": true, "docker run -v " + at + ":/x img": true,
+		"tar xfsud": true, `awk '{print > "sud"}' a`: true, `python3 -c 'open("sud","w")'`: true, "sed 's/a/b/w sud' a": true,
+		"gcc -Isud a.c":                    true,
+		"for f in sud x; do cp a $f; done": false, "cp a s*d": false, "cp a $(cat b)": false, "cp a <(": false,
+	} {
+		call := Call{Dialect: "claude-code", Tool: "Bash", Input: textInput("command", command), Folder: shop, Root: shop}
+		all, others, whole := Names(call, 1<<15)
+		if whole != known || known && !slices.Contains(append(all, others...), at) {
+			t.Errorf("%s: %q and %q, whole %v", command, all, others, whole)
+		}
+	}
+	for _, input := range []string{
+		`{"a":"sud"}`, `{"args":["sud"]}`, `{"files":{"sud":"x"}}`, `{"dst":"@sud"}`, `{"output_path":"a,sud"}`, `{"url":"file://` + at + `"}`,
+	} {
+		tool := "mcp__fs__copy"
+		if strings.Contains(input, "url") {
+			tool = "WebFetch"
+		}
+		call := Call{Dialect: "claude-code", Tool: tool, Input: []byte(input), Folder: shop, Root: shop}
+		if all, others, whole := Names(call, 1<<15); !whole || !slices.Contains(append(all, others...), at) {
+			t.Errorf("%s: %q and %q, whole %v", input, all, others, whole)
+		}
+	}
+}
+
+func textInput(member, text string) []byte {
+	input, _ := json.Marshal(map[string]string{member: text}) // it is text
+	return input
 }
 
 // What each dialect's tools do is judged by the text, path, host or name in their input, and what is not known is asked.
@@ -297,7 +331,7 @@ func TestNothingIsKnownOfAnotherMachine(t *testing.T) {
 	} {
 		here := Call{Command: command, Folder: shop, Root: shop, Resolve: links(shop)}
 		told := map[string]string{}
-		names, _ := Names(here, 1<<20)
+		names, _, _ := Names(here, 1<<20)
 		for _, name := range names {
 			told[name] = here.Resolve(name)
 		}
