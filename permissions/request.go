@@ -281,8 +281,8 @@ const MaxLeads = 32 << 10
 type Leads struct {
 	Root  string            `json:"root,omitempty"`  // the project's folder, absolute
 	Names map[string]string `json:"names,omitempty"` // absolute names, and where each leads
-	// Unknown says that there are more names than the hook could resolve and tell.
-	Unknown bool `json:"unknown,omitempty" doc:"there are more names than the hook could tell"`
+	// Unknown says that the hook could not look at every name: there are too many, a command computes some, or could not be read.
+	Unknown bool `json:"unknown,omitempty" doc:"the hook could not look at every name in the call"`
 }
 
 // Resolve returns where a name leads, or "" if that is not known: what is not absolute, clean and visible is no name of a file.

@@ -336,42 +336,38 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 		l.Root = root
 	}
 	l.Names = map[string]string{}
-	input := c.Request.Input
-	if len(c.given) > maxInline { // the request has its hash alone
-		input = c.given
-	}
+	input, _ := c.Request.Whole(c.Request.ToolCalls()[0])
 	names, others, whole := rules.Names(rules.Call{
 		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
 	}, maxNames)
-	size, folder := 0, own.Resolve(c.Request.Cwd)
-	told := func(name, to string) {
-		l.Names[name] = to
-		size += len(name) + len(to)
-	}
 	for _, name := range names {
-		told(name, own.Resolve(name))
+		l.Names[name] = own.Resolve(name)
 	}
+	folder := own.Resolve(c.Request.Cwd)
 	for _, name := range others {
 		says := name
 		if rest, within := strings.CutPrefix(name, c.Request.Cwd+"/"); within {
 			says = filepath.Join(folder, rest)
 		}
 		if to := own.Resolve(name); to != says {
-			told(name, to)
+			l.Names[name] = to
 		}
 	}
+	tooMany := func() bool {
+		size := 0
+		for name, to := range l.Names {
+			size += len(name) + len(to)
+		}
+		return size > permissions.MaxLeads
+	}
 	l.Unknown = !whole
-	if size > permissions.MaxLeads {
+	if tooMany() {
 		far := l.Elsewhere()
 		if l = (permissions.Leads{Unknown: !whole}); far != nil {
 			l.Names = far.Names
 		}
 	}
-	size = 0
-	for name, to := range l.Names {
-		size += len(name) + len(to)
-	}
-	if size > permissions.MaxLeads {
+	if tooMany() {
 		return permissions.Leads{Unknown: true}
 	}
 	return l

@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -127,12 +128,9 @@ func (c *Connector) Run(ctx context.Context) error {
 	defer c.checks.stop() // nothing reads the store once this has returned
 	if c.options.NoteInboxes != nil {
 		noting, done := context.WithCancel(ctx)
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			c.noteInboxes(noting)
-		}()
-		defer func() { done(); <-ended }()
+		var work sync.WaitGroup
+		work.Go(func() { c.noteInboxes(noting) })
+		defer func() { done(); work.Wait() }()
 	}
 	return server.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
