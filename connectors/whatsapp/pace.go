@@ -148,8 +148,10 @@ func (q *queue) send(ctx context.Context, cli *whatsmeow.Client, to ref, m *waE2
 	}
 	until := time.Now().Add(ackTime)
 	alone, end := encrypting(alone)
-	defer end()
 	sent, err := cli.SendMessage(alone, address(to.number), m, whatsmeow.SendRequestExtra{ID: to.id, Timeout: ackTime})
+	if left := end(); left != nil && (err == nil || sent.DebugTimings.Send != 0) {
+		err = left
+	}
 	if !errors.Is(err, context.Canceled) || ctx.Err() != nil || sent.DebugTimings.Send == 0 {
 		q.leave()
 		return sent.Timestamp, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"go.mau.fi/whatsmeow/store"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
@@ -64,12 +65,12 @@ func TestASessionIsUsedInOneStep(t *testing.T) {
 			begun := make(chan struct{})
 			go func() {
 				sending, end := encrypting(t.Context())
-				defer end()
 				close(begun)
 				all, err := device.Sessions.GetManySessions(sending, []string{at})
 				if err != nil {
 					t.Error(err)
 				}
+				_ = end() // nothing is sent
 				read <- string(all[at])
 			}()
 			<-begun
@@ -95,9 +96,8 @@ func TestAMessageIsNotEncryptedAgainWithAnOldSession(t *testing.T) {
 		"something is decrypted": func() error { return device.EventBuffer.DoDecryptionTxn(t.Context(), write) },
 		"something is sent": func() error {
 			sending, end := encrypting(t.Context())
-			defer end()
 			_, err := device.Sessions.GetManySessions(sending, []string{at})
-			return errors.Join(err, device.Sessions.PutManySessions(sending, map[string][]byte{at: []byte("sent")}))
+			return errors.Join(err, device.Sessions.PutManySessions(sending, map[string][]byte{at: []byte("sent")}), end())
 		},
 	} {
 		if _, err := device.Sessions.GetSession(t.Context(), at); err != nil {
@@ -136,11 +136,11 @@ func TestAKeyThatDoesNotComeHoldsUpNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := device.Sessions.PutManySessions(sending, map[string][]byte{at: []byte("sent")})
+		sent := []byte("sent")
+		err := errors.Join(device.Sessions.PutManySessions(sending, map[string][]byte{at: sent, other: sent}), end())
 		if errors.Is(err, errSessionChanged) != changed || !changed && err != nil {
 			t.Errorf("%d: written with %v", i, err)
 		}
-		end()
 	}
 	s.says("fay", "/pending", "Nothing waits")
 }
@@ -155,6 +155,59 @@ func TestASendThatFailsEndsItsTurn(t *testing.T) {
 	if _, failed := device.Sessions.GetManySessions(sending, []string{at}); err != nil || failed != nil {
 		t.Fatal(err, failed)
 	}
-	end()
+	if err := end(); !errors.Is(err, errNotEncrypted) {
+		t.Error(err)
+	}
 	s.says("fay", "/pending", "Nothing waits")
+}
+
+// TestAMessageThatThePhoneCannotReadHasFailed: the library sends it to whatever else it is for.
+func TestAMessageThatThePhoneCannotReadHasFailed(t *testing.T) {
+	s := newEnv(t)
+	s.says("fay", "/pending", "Nothing waits")
+	device := s.wa.client.Load().Store
+	at, own := s.phones["fay"].LID().SignalAddress().String(), device.GetLID().ToNonAD().SignalAddress().String()
+	to := ref{"+" + s.phones["fay"].JID().User, "LEFTOUT"}
+	send := func() error {
+		_, err := s.wa.queue.send(t.Context(), s.wa.client.Load(), to, text(to.id))
+		return err
+	}
+	kept := device.Identities
+	device.Identities = identities{unreadable{kept}}
+	if err := send(); !errors.Is(err, errUnreadable) {
+		t.Errorf("sent without the identity of the phone: %v", err)
+	}
+	device.Identities = kept
+	if err := send(); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string]struct {
+		asked   []string
+		written map[string][]byte
+		fails   bool
+	}{
+		"nothing is encrypted":   {[]string{at, own}, nil, true},
+		"for the own phone only": {[]string{at, own}, map[string][]byte{own: {1}}, true},
+		"for what is linked":     {[]string{at, "491700009999:3"}, map[string][]byte{"491700009999:3": {1}}, true},
+		"all but the own phone":  {[]string{at, own}, map[string][]byte{at: {1}}, false},
+		"all but what is linked": {[]string{at, "491700009999:3"}, map[string][]byte{at: {1}}, false},
+	} {
+		sending, end := encrypting(t.Context())
+		_, err := device.Sessions.GetManySessions(sending, c.asked)
+		var written error
+		if c.written != nil {
+			written = device.Sessions.PutManySessions(sending, c.written)
+		}
+		if ended := end(); err != nil || errors.Is(ended, errNotEncrypted) != c.fails || c.written != nil && (written != nil) != c.fails {
+			t.Errorf("%s: %v, %v, %v", name, err, written, ended)
+		}
+	}
+}
+
+var errUnreadable = errors.New("the database does not answer")
+
+type unreadable struct{ store.IdentityStore }
+
+func (unreadable) IsTrustedIdentity(context.Context, string, [32]byte) (bool, error) {
+	return false, errUnreadable
 }
