@@ -12,10 +12,13 @@ import (
 // Apply implements [registry.Store]. With an error of [permissions.Step], and with the refusal while everything is stopped, the
 // Change holds the unchanged row. Using an approval whose grants are no longer in force revokes it instead (see borne).
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
-	if by := s.halt.Load(); by != nil && permissions.Halts(e) {
-		return s.refuse(ctx, id, e, *by)
-	}
 	var c permissions.Change
+	if by := s.halt.Load(); by != nil && permissions.Halts(e) {
+		c, resumed, err := s.refuse(ctx, id, e, *by)
+		if !resumed {
+			return c, err
+		}
+	}
 	var refused error
 	err := s.enter(ctx, &writeJob{of: id, ctx: context.WithoutCancel(ctx), do: func(ctx context.Context, t *tx) error {
 		before, err := s.current(ctx, t, id)
@@ -74,12 +77,19 @@ func (s *Store) step(
 	return c, refused, nil
 }
 
-// refuse is Apply while everything is stopped. It does not wait for a write, because cancelling all requests may take long.
+// refuse is Apply while everything is stopped. It does not wait for a write, because cancelling all requests may take long. It returns
+// resumed if the row that it read may be of after the stop.
 func (s *Store) refuse(
 	ctx context.Context, id permissions.ID, e permissions.Transition, by string,
-) (c permissions.Change, err error) {
+) (c permissions.Change, resumed bool, err error) {
 	seen := false
 	err = s.read(ctx, func(from source) error {
+		own, err := readIdentity(ctx, from)
+		if err != nil || own.stoppedBy == "" {
+			resumed = true // or somebody changed the rows: a write finds out
+			return nil
+		}
+		by = own.stoppedBy
 		r, err := s.load(ctx, from, id)
 		if err != nil {
 			return err
@@ -89,12 +99,12 @@ func (s *Store) refuse(
 		return err
 	})
 	switch {
-	case err != nil:
-		return permissions.Change{}, err
+	case err != nil || resumed:
+		return permissions.Change{}, resumed, err
 	case seen:
-		return c, nil
+		return c, false, nil
 	}
-	return c, permissions.Stopped(by)
+	return c, false, permissions.Stopped(by)
 }
 
 // usedBefore reports whether an approval was used in an earlier life: what it allowed is not done again.

@@ -68,6 +68,7 @@ func (m *memory) forgetChanged(what []string) {
 type rows struct {
 	mu    sync.Mutex
 	lru   *simplelru.LRU[permissions.ID, cachedRow]
+	begun *changes                    // of the commit under way: who reads from the file may see them already
 	reads map[permissions.ID]*rowRead // since when nobody has changed what was or is being read
 }
 
@@ -92,11 +93,24 @@ func newRows() *rows {
 	return &rows{lru: lru}
 }
 
-func (m *rows) get(id permissions.ID) (cachedRow, bool) {
+func (m *rows) get(id permissions.ID) (row cachedRow, cached bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.begun != nil && (m.begun.all || m.begun.touched[id]) {
+		return row, false
+	}
 	return m.lru.Get(id)
 }
+
+// begin has what a transaction wrote read from the file until it is known whether it is committed. Nothing changes c any more.
+func (m *rows) begin(c *changes) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.begun = c
+}
+
+// fail is for a transaction that is not committed, or perhaps not, after which [memory.forget] follows.
+func (m *rows) fail() { m.begin(nil) }
 
 func (m *rows) dropAll() {
 	m.mu.Lock()
@@ -150,6 +164,7 @@ func (m *rows) putCopies(begun *rowRead, copies []permissions.Copy) {
 func (m *rows) commit(c *changes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.begun = nil
 	if c.all {
 		clear(m.reads)
 		m.lru.Purge()

@@ -40,6 +40,68 @@ func TestStopMany(t *testing.T) {
 	}
 }
 
+// TestNobodyReadsWhatWasBefore: as soon as somebody can have read a commit from the file, nobody gets what was before from memory.
+func TestNobodyReadsWhatWasBefore(t *testing.T) {
+	var meanwhile func()
+	Passed = func(point string, _ int) {
+		if point == "group.after" && meanwhile != nil {
+			meanwhile()
+		}
+	}
+	t.Cleanup(func() { Passed = nil })
+	s := newStore(t)
+	r := insert(t, s)
+	read := func() permissions.State {
+		t.Helper()
+		now, err := s.Read(t.Context(), r.ID)
+		if err != nil {
+			t.Error(err)
+		}
+		return now.State
+	}
+	during := permissions.State("")
+	meanwhile = func() { during = read() }
+	before := read()
+	if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile = nil
+	if before != permissions.Pending || during != permissions.Approved || read() != permissions.Approved {
+		t.Errorf("before: %s; after the commit, before anybody was told: %s; then: %s", before, during, read())
+	}
+}
+
+// TestAResumeWhileAVoteIsRefused: a vote that began while everything was stopped is not refused with a row of after the stop.
+func TestAResumeWhileAVoteIsRefused(t *testing.T) {
+	var meanwhile func()
+	Passed = func(point string, _ int) {
+		if do := meanwhile; point == "read" && do != nil {
+			meanwhile = nil
+			do()
+		}
+	}
+	t.Cleanup(func() { Passed = nil })
+	s := newStore(t)
+	r := insert(t, s)
+	if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Stop(t.Context(), "fay", "cli", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile = func() {
+		err := s.Resume(t.Context(), "fay", "cli", false, time.Now())
+		if _, used := s.Apply(t.Context(), r.ID, permissions.Use{At: time.Now()}); err != nil || used != nil {
+			t.Error(err, used)
+		}
+	}
+	c, err := s.Apply(t.Context(), r.ID, fayAllows())
+	var refusal *permissions.Refusal
+	if errors.As(err, &refusal) && refusal.Code == permissions.CodeStopped || c.After.UsedAt.IsZero() {
+		t.Errorf("refused with %v, and %+v", err, c.After)
+	}
+}
+
 // TestStoppedWhileItCancels: asking and deciding are refused at once, even while the writing connection cancels requests.
 func TestStoppedWhileItCancels(t *testing.T) {
 	s := newStore(t)

@@ -73,7 +73,7 @@ func TestTheCheckersModel(t *testing.T) {
 		keyed  bool
 		holds  bool
 		all    []seen
-		stops  []episode
+		stops  []*episode
 	}{
 		{"allowed, used", 1, false, true,
 			[]seen{opened, {allow, "fay", 3, 4, yes}, {ask, "a", 5, 6, used}}, nil},
@@ -131,13 +131,13 @@ func TestTheCheckersModel(t *testing.T) {
 		{"there before it was asked", 1, false, false,
 			[]seen{{read, "", 0, 1, waits}, {ask, "a", 2, 3, waits}}, nil},
 		{"cancelled by a stop", 1, false, true,
-			[]seen{opened, {read, "", 7, 8, rowOf(cancelled, "kim", "")}}, []episode{{5, 6, forever, forever}}},
+			[]seen{opened, {read, "", 7, 8, rowOf(cancelled, "kim", "")}}, []*episode{{5, 6, forever, forever}}},
 		{"not cancelled by a stop", 1, false, false,
-			[]seen{opened, {read, "", 7, 8, waits}}, []episode{{5, 6, forever, forever}}},
+			[]seen{opened, {read, "", 7, 8, waits}}, []*episode{{5, 6, forever, forever}}},
 		{"decided while all is stopped", 1, false, false,
-			[]seen{opened, {allow, "fay", 3, 4, yes}, {ask, "a", 7, 8, used}}, []episode{{5, 6, forever, forever}}},
+			[]seen{opened, {allow, "fay", 3, 4, yes}, {ask, "a", 7, 8, used}}, []*episode{{5, 6, forever, forever}}},
 		{"used after all goes on", 1, false, true,
-			[]seen{opened, {allow, "fay", 3, 4, yes}, {ask, "a", 11, 12, used}}, []episode{{5, 6, 9, 10}}},
+			[]seen{opened, {allow, "fay", 3, 4, yes}, {ask, "a", 11, 12, used}}, []*episode{{5, 6, 9, 10}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -22,7 +22,7 @@ type switches struct {
 	resumeAt atomic.Int64 // at which call; 0: not stopped
 
 	mu     sync.Mutex
-	all    []episode // newest last
+	all    []*episode // newest last
 	failed error
 }
 
@@ -32,28 +32,30 @@ type episode struct{ from, to, again, resumed int64 }
 // count stops or resumes when it is time, at the n-th call.
 func (s *switches) count(ctx context.Context, n int64) {
 	if n%stopEvery == 0 {
+		e := &episode{s.clock.read(), forever, forever, forever}
 		s.mu.Lock()
-		s.all = append(s.all[max(0, len(s.all)-keepStops):], episode{s.clock.read(), forever, forever, forever})
+		s.all = append(s.all[max(0, len(s.all)-keepStops):], e)
 		s.mu.Unlock()
-		s.press(ctx, "/v1/stop-all", func(e *episode, over int64) { e.to = over })
+		s.press(ctx, "/v1/stop-all", &e.to)
 		s.resumeAt.Store(n + stopFor)
 	}
 	if at := s.resumeAt.Load(); at > 0 && n >= at && s.resumeAt.CompareAndSwap(at, 0) {
 		s.mu.Lock()
-		s.all[len(s.all)-1].again = s.clock.read()
+		e := s.all[len(s.all)-1]
+		e.again = s.clock.read()
 		s.mu.Unlock()
-		s.press(ctx, "/v1/resume", func(e *episode, over int64) { e.resumed = over })
+		s.press(ctx, "/v1/resume", &e.resumed)
 	}
 }
 
-func (s *switches) press(ctx context.Context, path string, note func(e *episode, over int64)) {
+func (s *switches) press(ctx context.Context, path string, over *int64) {
 	made := s.at.do(ctx, "POST", path, nil, struct{}{}, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if made.reply.word != told {
 		s.failed = fmt.Errorf("%s: %s", path, made.reply)
 	}
-	note(&s.all[len(s.all)-1], made.to)
+	*over = made.to
 }
 
 // between returns the stops that a request from one time to another may have seen.
