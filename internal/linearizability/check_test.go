@@ -31,7 +31,7 @@ func (s seen) add(h *history, c clock) {
 	h.add(0, d, "r", made)
 }
 
-func byHand(keyed bool, quorum int, all []seen, stops ...episode) *history {
+func byHand(keyed bool, quorum int, all []seen, stops ...*episode) *history {
 	c := clock{time.Now(), haste}
 	h := newHistory(&question{keyed: keyed, quorum: quorum, asked: asked(quorum)}, &switches{clock: c, who: "kim", all: stops})
 	h.ids = []string{"r"}
