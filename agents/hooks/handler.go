@@ -71,7 +71,8 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, c.Reply(Refuse(err)))
 		return
 	}
-	c.Request.Host, _ = os.Hostname() // empty if it fails
+	c.Request.Host, _ = os.Hostname()                              // empty if it fails
+	c.Request.Leads.Unknown = c.given != nil && c.questions == nil // it may be of another machine: nobody looks where names lead
 	ctx, done := o.untilHangup(r.Context())
 	defer done()
 	answer(w, c.Reply(Decide(ctx, o.Requests, o.CallerOf(ctx), c, c.Within(within))))

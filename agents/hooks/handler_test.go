@@ -554,3 +554,26 @@ func TestRequestsThatNeedNoAnswerAreWithdrawn(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestNobodyLooksAtLinksOverHTTP: a call says that its names may lead elsewhere; a question has none.
+func TestNobodyLooksAtLinksOverHTTP(t *testing.T) {
+	env := wiretest.NewEnv(t)
+	asks := make(chan permissions.Request, 1)
+	env.Asks = func(_ permissions.Caller, q permissions.Request) { asks <- q }
+	address, _ := serve(t, env)
+	for call, unknown := range map[string]bool{
+		`"Bash","tool_input":{"command":"cat notes"}`:               true,
+		`"Write","tool_input":{"file_path":"/srv/a","content":"x"}`: true,
+		`"mcp__files__put","tool_input":{"where":"a"}`:              true,
+		`"AskUserQuestion","tool_input":{"questions":[{"question":"Which?","header":"Q","multiSelect":false,` +
+			`"options":[{"label":"a","description":""},{"label":"b","description":""}]}]}`: false,
+	} {
+		ctx, hangUp := context.WithCancel(t.Context())
+		over := post(ctx, address+"/hook/claude-code", strings.Replace(bash, `"Bash","tool_input":{"command":"ls"}`, call, 1))
+		if q := <-asks; q.Leads.Unknown != unknown {
+			t.Errorf("%s: %t", call, q.Leads.Unknown)
+		}
+		hangUp()
+		<-over
+	}
+}
