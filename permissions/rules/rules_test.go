@@ -166,30 +166,29 @@ func TestNamesAreBounded(t *testing.T) {
 }
 
 // What stands in a call may be a name wherever it stands; what cannot be known from it makes the names not whole.
-func TestPartsOfWordsMayBeNames(t *testing.T) {
-	at := shop + "/sud"
+func TestTheTextOfACallMayHaveNames(t *testing.T) {
 	for command, known := range map[string]bool{
-		"cp a sud": true, "curl -d @sud https://a.example": true, "OUT=sud make install": true, "docker run -v " + at + ":/x img": true,
-		"tar xfsud": true, `awk '{print > "sud"}' a`: true, `python3 -c 'open("sud","w")'`: true, "sed 's/a/b/w sud' a": true,
-		"gcc -Isud a.c":                    true,
-		"for f in sud x; do cp a $f; done": false, "cp a s*d": false, "cp a $(cat b)": false, "cp a <(": false,
+		"cp a sud": true, "curl -d @sud https://a.example": true, "OUT=sud make install": true, "tar xvzpPfsud": true,
+		"sed 's/a/b/w sud' a": true, "gcc -Isud a.c": true, `cp a "su"d`: true, "ls | xargs -n1 echo sud": false, "xargs -a b sud": true,
+		"for f in sud x; do cp a $f; done": false, "cp a s*d sud": false, "cp a sud $(cat b)": false, "cp a sud <(": false,
+		`python3 -c 'open("sud","w")'`: false, `python3.12 -c 'open("sud","w")'`: false, "python3 <<< 'sud'": false, "python3 sud": true,
+		"python3 -m sud": true, "echo sud | node": false, "node --eval sud": false, `awk '{print > "sud"}' a`: false,
+		"sqlite3 db 'attach sud'": false, "perl -pi -e s/sud/x/ a": false, "timeout 5 ruby -e sud": false,
 	} {
 		call := Call{Dialect: "claude-code", Tool: "Bash", Input: textInput("command", command), Folder: shop, Root: shop}
-		all, others, whole := Names(call, 1<<15)
-		if whole != known || known && !slices.Contains(append(all, others...), at) {
-			t.Errorf("%s: %q and %q, whole %v", command, all, others, whole)
+		_, text, whole := Names(call, 1<<15)
+		if whole != known || !strings.Contains(text, "sud") {
+			t.Errorf("%s: %q, whole %v", command, text, whole)
 		}
 	}
 	for _, input := range []string{
-		`{"a":"sud"}`, `{"args":["sud"]}`, `{"files":{"sud":"x"}}`, `{"dst":"@sud"}`, `{"output_path":"a,sud"}`, `{"url":"file://` + at + `"}`,
+		`{"a":"sud"}`, `{"args":["sud"]}`, `{"files":{"sud":"x"}}`, `{"dst":"@s\u0075d"}`, `{"output_path":"a,sud"}`, `{"url":"file://x/sud"}`,
 	} {
-		tool := "mcp__fs__copy"
-		if strings.Contains(input, "url") {
-			tool = "WebFetch"
-		}
-		call := Call{Dialect: "claude-code", Tool: tool, Input: []byte(input), Folder: shop, Root: shop}
-		if all, others, whole := Names(call, 1<<15); !whole || !slices.Contains(append(all, others...), at) {
-			t.Errorf("%s: %q and %q, whole %v", input, all, others, whole)
+		for _, tool := range []string{"mcp__fs__copy", "WebFetch"} {
+			call := Call{Dialect: "claude-code", Tool: tool, Input: []byte(input), Folder: shop, Root: shop}
+			if _, text, whole := Names(call, 1<<15); !whole || !strings.Contains(text, "sud") {
+				t.Errorf("%s: %q, whole %v", input, text, whole)
+			}
 		}
 	}
 }

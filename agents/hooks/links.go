@@ -1,0 +1,148 @@
+package hooks
+
+import (
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/daycared/daycared/internal/own"
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
+)
+
+// maxNames is the most bytes of names in a call that are resolved.
+const maxNames = 8 * permissions.MaxLeads
+
+// FollowLinks has people told where the names in the call lead, and the call denied if that is otherwise when they have answered.
+func (c *Call) FollowLinks(env func(string) string) {
+	c.Request.Leads = c.Leads(env)
+	c.follow = func() permissions.Leads { return c.Leads(env) }
+}
+
+// Leads resolves the links of the names in the call on this machine, and of those that may stand in its text. It has no root outside a
+// project's folder, and where a program that is named without a folder may be one of the project's. Of many names, it has those alone
+// that lead elsewhere than they say, and of too many, none.
+func (c Call) Leads(env func(string) string) (l permissions.Leads) {
+	root := c.project(env)
+	if c.given == nil || c.questions != nil {
+		return l
+	}
+	if isProjectFolder(own.Resolve(root), env) {
+		l.Root = root
+	}
+	l.Names = map[string]string{}
+	input, _ := c.Request.Whole(c.Request.ToolCalls()[0])
+	names, text, whole := rules.Names(rules.Call{
+		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
+	}, maxNames)
+	for _, name := range names {
+		to, known := own.Leads(name)
+		l.Names[name], whole = to, whole && known
+	}
+	found, all := linksIn(text, c.Request.Cwd, env("HOME"))
+	for name, to := range found {
+		if !slices.ContainsFunc(names, func(other string) bool { return other == name || strings.HasPrefix(other, name+"/") }) {
+			l.Names[name] = to
+		}
+	}
+	tooMany := func() bool {
+		size := 0
+		for name, to := range l.Names {
+			size += len(name) + len(to)
+		}
+		return size > permissions.MaxLeads
+	}
+	if l.Unknown = !whole || !all; tooMany() {
+		far := l.Elsewhere()
+		if l = (permissions.Leads{Unknown: l.Unknown}); far != nil {
+			l.Names = far.Names
+		}
+	}
+	if tooMany() {
+		return permissions.Leads{Unknown: true}
+	}
+	return l
+}
+
+// maxSearched is how many bytes of text are searched for names, of which a file costs at least so many as readingEntry.
+const maxSearched, readingEntry = 256 << 20, 4096
+
+// linkSearch finds the links whose names stand in a text, at whatever place: which part of it a program takes for a name is not known.
+type linkSearch struct {
+	text  string
+	left  int
+	seen  map[string]bool
+	found map[string]string // where they lead, by their names
+	all   bool              // all of them are found
+}
+
+// linksIn finds the links that stand in a text: in a folder, in the home if a name may begin there, in the folders above where it says .. or
+// where absolute names stand, and in each folder of those that stands in it, too. Without all, there may be more.
+func linksIn(text, folder, home string) (found map[string]string, all bool) {
+	if text == "" || !filepath.IsAbs(folder) {
+		return nil, text == ""
+	}
+	if plain, err := url.PathUnescape(text); err == nil && plain != text {
+		text += "\n" + plain
+	}
+	s := &linkSearch{
+		text: folded(text), left: maxSearched, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc/"),
+	}
+	folder = own.Resolve(folder)
+	s.look(folder, "", true)
+	for at := folder; strings.Contains(text, "..") && at != "/"; at = filepath.Dir(at) {
+		s.look(filepath.Dir(at), "", filepath.Dir(at) != "/")
+	}
+	if filepath.IsAbs(home) && (strings.Contains(text, "~") || strings.Contains(text, "HOME")) {
+		s.look(own.Resolve(home), "", true)
+	}
+	if strings.Contains(text, "/") {
+		s.look("/", "/", false)
+	}
+	return s.found, s.all && s.left >= 0
+}
+
+// folded is a text in which a name is found as the file systems that fold letters find it.
+func folded(text string) string { return strings.ToLower(norm.NFC.String(text)) }
+
+// look looks at the entries of a folder, given without links, that stand in the text after a prefix. It tells of the links in it if others
+// than the machine's administrator can make some, or if told.
+func (s *linkSearch) look(folder, prefix string, told bool) {
+	if s.seen[folder] || s.left < 0 || slices.Contains([]string{"/proc", "/sys", "/dev"}, folder) {
+		return
+	}
+	s.seen[folder] = true
+	info, err := os.Stat(folder)
+	if err == nil && !told {
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		told = !ok || stat.Uid != 0 || info.Mode().Perm()&0o022 != 0
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil && told && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist) {
+		s.all = false
+	}
+	s.left -= len(entries) * max(len(s.text), readingEntry)
+	for _, e := range entries {
+		if !strings.Contains(s.text, prefix+folded(e.Name())) {
+			continue
+		}
+		at := filepath.Join(folder, e.Name())
+		switch {
+		case e.IsDir():
+			s.look(at, "", told && folder != "/")
+		case e.Type()&fs.ModeSymlink != 0:
+			to, known := own.Leads(at)
+			if s.all = s.all && known; told {
+				s.found[at] = to
+			}
+			s.look(to, "", told)
+		}
+	}
+}
