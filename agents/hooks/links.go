@@ -3,10 +3,11 @@ package hooks
 import (
 	"errors"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -83,15 +84,19 @@ type linkSearch struct {
 	all   bool              // all of them are found
 }
 
-// linksIn finds the links that stand in a text: in a folder, in the home if a name may begin there, in the folders above where it says .. or
-// where absolute names stand, and in each folder of those that stands in it, too. Without all, there may be more.
+// escaped matches a byte as it is in an address.
+var escaped = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// linksIn finds the links that stand in a text: in a folder, in the home if a name may begin there, in the folders above where it says ..,
+// in the root where absolute names stand, and in each folder of those that stands in it, too. Without all, there may be more.
 func linksIn(text, folder, home string) (found map[string]string, all bool) {
 	if text == "" || !filepath.IsAbs(folder) {
 		return nil, text == ""
 	}
-	if plain, err := url.PathUnescape(text); err == nil && plain != text {
-		text += "\n" + plain
-	}
+	text += "\n" + escaped.ReplaceAllStringFunc(text, func(part string) string {
+		code, _ := strconv.ParseUint(part[1:], 16, 8) // two digits
+		return string([]byte{byte(code)})
+	})
 	s := &linkSearch{
 		text: folded(text), left: maxSearched, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc/"),
 	}

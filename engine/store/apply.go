@@ -85,8 +85,7 @@ func (s *Store) refuse(
 	seen := false
 	err = s.read(ctx, func(from source) error {
 		own, err := readIdentity(ctx, from)
-		if err != nil || own.stoppedBy == "" {
-			resumed = true // or somebody changed the rows: a write finds out
+		if resumed = err != nil || own.stoppedBy == ""; resumed { // or somebody changed the rows: a write finds out
 			return nil
 		}
 		by = own.stoppedBy

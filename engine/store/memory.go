@@ -68,7 +68,7 @@ func (m *memory) forgetChanged(what []string) {
 type rows struct {
 	mu    sync.Mutex
 	lru   *simplelru.LRU[permissions.ID, cachedRow]
-	begun *changes                    // of the commit under way: who reads from the file may see them already
+	begun *changes                    // of the commit that began last: who reads from the file may see them already
 	reads map[permissions.ID]*rowRead // since when nobody has changed what was or is being read
 }
 
@@ -101,16 +101,6 @@ func (m *rows) get(id permissions.ID) (row cachedRow, cached bool) {
 	}
 	return m.lru.Get(id)
 }
-
-// begin has what a transaction wrote read from the file until it is known whether it is committed. Nothing changes c any more.
-func (m *rows) begin(c *changes) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.begun = c
-}
-
-// fail is for a transaction that is not committed, or perhaps not, after which [memory.forget] follows.
-func (m *rows) fail() { m.begin(nil) }
 
 func (m *rows) dropAll() {
 	m.mu.Lock()
@@ -187,6 +177,16 @@ type changes struct {
 	own     map[permissions.ID]*cachedRow // nil: dropped
 	all     bool                          // those of the cache are dropped
 	touched map[permissions.ID]bool       // whether cached or not
+}
+
+// begin has what a transaction has changed read from the file until its commit is known to have ended. Nothing changes c any more.
+func (c *changes) begin() {
+	if c.rows == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun = c
 }
 
 // touch notes that a request or a copy of it changed.

@@ -176,6 +176,7 @@ func (s *Store) transact(ctx context.Context, t *tx, ahead []statement, do func(
 	if err != nil {
 		return err
 	}
+	t.rows.begin()
 	if t.pipelined {
 		end := []statement{{text: "COMMIT"}}
 		if s.server.hasOthers() {
@@ -238,7 +239,6 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 			t.exec(ctx, addChanges, s.server.began, list[string]{&what})
 		}
 		passed("group.before", len(group))
-		s.rows.begin(&t.rows)
 		s.tried = t.head
 		if noted = s.server != nil && t.seq > first; noted {
 			s.server.told.begin(first, t.seq)
@@ -274,7 +274,6 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	}
 	if s.stale = err != nil && !undone; s.stale {
 		s.forget()
-		s.rows.fail()
 	}
 	s.noteHalt()
 	return err

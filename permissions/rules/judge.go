@@ -80,8 +80,8 @@ func (i item) text() string {
 	return strings.ReplaceAll(string(i.kind)+" "+i.name, acts.Computed, "…")
 }
 
-// Names returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more; and the text
-// of a command, or of the input of a tool that is not known, in which others may stand. Without whole, there are more: those, what a
+// Names returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more; and the
+// text of a command, or of the input of a tool that is not known, in which others may stand. Without whole, there are more: those, what a
 // command computes, or what cannot be read.
 func Names(c Call, most int) (all []string, text string, whole bool) {
 	seen, size, computed := map[string]bool{}, 0, false
