@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -204,5 +206,35 @@ func TestServicesAreStartedForAsLongAsItTakes(t *testing.T) {
 				t.Errorf("Restart of [Service] is %q", got)
 			}
 		})
+	}
+}
+
+// TestTheContainerRunsWhatThereIs: deploy/Containerfile builds with the module's version of Go and names commands that exist.
+func TestTheContainerRunsWhatThereIs(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/Containerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
+	if version == nil || !strings.Contains(string(text), fmt.Sprintf("FROM golang:%s-", version[1])) {
+		t.Errorf("it is not built with Go %s", version[1])
+	}
+	commands := regexp.MustCompile(`(?m)CMD (\[.*\])$`).FindAllStringSubmatch(string(text), -1)
+	for _, c := range commands {
+		var words []string
+		if err := json.Unmarshal([]byte(c[1]), &words); err != nil {
+			t.Fatal(err)
+		}
+		words = slices.DeleteFunc(words, func(w string) bool { return w == "daycared" })
+		if wrong := wrongIn(words); wrong != "" {
+			t.Errorf("%s: %s", c[1], wrong)
+		}
+	}
+	if len(commands) != 2 {
+		t.Errorf("%d commands", len(commands))
 	}
 }
