@@ -123,6 +123,119 @@ func TestACommandIsEnded(t *testing.T) {
 	}
 }
 
+// chains is a program of processes each of which forks its successor and exits, faster than anybody can look for them; they start
+// each other anew where one is missing. They hold the pipe open, and write into it once they run. After two seconds they end by
+// themselves, and leave a file.
+const chains = `#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+enum { N = 6 };
+static volatile double *beat; // when each chain was last alive, and how many processes there were
+static int held;
+static double now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+static void chain(int me, double end) {
+	for (int round = 0;; round++) {
+		double at = now();
+		if (at > end) {
+			open("outlived", O_CREAT | O_WRONLY, 0600);
+			_exit(0);
+		}
+		beat[me] = at;
+		if (beat[N] >= 0 && ++beat[N] > 200) {
+			beat[N] = -1e9;
+			write(held, "x", 1);
+		}
+		int other = rand() % N;
+		if (other != me && at - beat[other] > .02) {
+			beat[other] = at;
+			if (fork() == 0) me = other;
+		}
+		if (round % 4 == 0) setsid();
+		if (fork() > 0) _exit(0);
+		srand(getpid());
+	}
+}
+int main(int argc, char **argv) {
+	double end = now() + 2;
+	signal(SIGCHLD, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	beat = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	held = open("pipe", O_WRONLY);
+	for (int i = 0; i < N; i++)
+		if (fork() == 0) {
+			for (int fd = 0; fd < 3; fd++) close(fd);
+			chain(i, end);
+		}
+	while (argc == 1 && now() < end) usleep(10000);
+	while (beat[N] >= 0) usleep(1000);
+	return 0;
+}`
+
+// Whatever ends a command ends processes that fork faster than anybody can look for them.
+func TestChainsOfProcessesAreEnded(t *testing.T) {
+	built := filepath.Join(tempFiles(t), "chains")
+	write(t, built+".c", chains)
+	if out, err := exec.CommandContext(t.Context(), "gcc", "-o", built, built+".c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, how := range []string{"context", "release", "its own end", "the daemon is killed"} {
+		t.Run(how, func(t *testing.T) {
+			dir, name := pipe(t)
+			program := filepath.Join(dir, "chains")
+			if err := os.Link(built, program); err != nil {
+				t.Fatal(err)
+			}
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			argv := []string{program}
+			if how == "its own end" {
+				argv = append(argv, "soon")
+			}
+			cmd, release, err := New(Options{}).Command(ctx, Policy{Write: []string{dir}, Dir: dir}, argv...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			if how == "the daemon is killed" {
+				cmd = exec.CommandContext(ctx, self(), "probe", "daemon", dir, program)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			held, err := os.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Close()
+			if _, err := held.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			switch how {
+			case "context":
+				end()
+			case "release":
+				release()
+			case "the daemon is killed":
+				_ = cmd.Process.Kill()
+			}
+			gone(t, held)
+			if _, err := os.Stat(filepath.Join(dir, "outlived")); !os.IsNotExist(err) {
+				t.Error("they went on as long as they wanted")
+				_ = cmd.Process.Kill() // the warden: it may have thousands to reap
+			}
+			_ = cmd.Wait()
+		})
+	}
+}
+
 // A killed daemon takes its programs with it.
 func TestTheDaemonIsKilled(t *testing.T) {
 	dir, name := pipe(t)

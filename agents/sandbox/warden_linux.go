@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 
+	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"github.com/daycared/daycared/internal/own"
@@ -22,7 +22,7 @@ import (
 // runSupervisor runs the supervisor of a command. As a subreaper it becomes the parent of orphaned descendants, so none
 // escapes or outlives it. It exits with the command's code.
 func runSupervisor() int {
-	runtime.LockOSThread() // the command gets the signal when the thread that started it dies
+	runtime.LockOSThread() // the command gets the signal when the thread that started it dies; and see domain
 	code, err := guard()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
@@ -45,6 +45,12 @@ func guard() (code int, err error) {
 	}
 	defer wipe(made)
 	s.Scratch = made
+	end := killAll
+	if !s.Off {
+		if end, err = domain(); err != nil {
+			return 0, fmt.Errorf("hold signals: %w", err)
+		}
+	}
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	pid, trust, err := fork(s)
@@ -57,18 +63,17 @@ func guard() (code int, err error) {
 		}
 	}()
 	closeStreams()
-	var ending atomic.Bool
+	over := make(chan struct{})
 	go func() { // the daemon closed its end, or is gone
 		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))
-		ending.Store(true)
-		killAll()
+		close(over)
 	}()
 	go func() {
 		for sig := range told {
 			_ = unix.Kill(pid, sig.(syscall.Signal)) //nolint:errcheck,forcetypeassert // every signal here is one
 		}
 	}()
-	return waitForDescendants(pid, &ending), nil
+	return waitForDescendants(pid, over, end), nil
 }
 
 // closeStreams closes the standard streams, so that they end with the command's.
@@ -79,29 +84,95 @@ func closeStreams() {
 	}
 }
 
-// waitForDescendants waits until no descendant is left, and returns the command's exit code. Once the command has ended, or has
-// to, it kills the others; each that dies may have left another, so it looks again after each.
-func waitForDescendants(pid int, ending *atomic.Bool) (code int) {
-	for {
-		var status unix.WaitStatus
-		got, err := unix.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return code
-		}
-		if got == pid {
-			ending.Store(true)
-			if code = status.ExitStatus(); status.Signaled() {
-				code = 128 + int(status.Signal())
+// waitForDescendants waits until no descendant is left, and returns the command's exit code. Once the command has ended, or over is
+// closed, it ends the others: again after any of them died, which may have left another. It reaps them in the meantime, so that the
+// dead do not fill the table of processes.
+func waitForDescendants(pid int, over <-chan struct{}, end func()) (code int) {
+	ended, died, none := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(none)
+		for {
+			var status unix.WaitStatus
+			got, err := unix.Wait4(-1, &status, 0, nil)
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case err != nil:
+				return
+			}
+			if got == pid {
+				if code = status.ExitStatus(); status.Signaled() {
+					code = 128 + int(status.Signal())
+				}
+				close(ended)
+			}
+			select {
+			case died <- struct{}{}:
+			default:
 			}
 		}
-		if ending.Load() {
-			killAll()
+	}()
+	select {
+	case <-over:
+	case <-ended:
+	}
+	for {
+		end()
+		select {
+		case <-died:
+		case <-none:
+			return code
 		}
 	}
 }
+
+// domain puts this thread, and what it starts from now on, in a Landlock domain out of which no signal goes, and returns what kills all
+// the others in it: at once, as the kernel lets none of them fork meanwhile, however fast they do. The command cannot reach this
+// thread, because its own domain is a part of this one. Where signals are not held, they are looked for and killed one by one.
+func domain() (end func(), err error) {
+	held := func() bool { return errors.Is(unix.Kill(unix.Getppid(), 0), unix.EPERM) } // the daemon, which is outside
+	before := unix.Kill(unix.Getppid(), 0)
+	// Every layer forbids moves between folders unless a rule allows them.
+	attr := landlock.RulesetAttr{HandledAccessFS: landlock.AccessFSRefer, Scoped: landlock.ScopeSignal}
+	rules, err := landlock.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(rules)
+	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	everywhere := landlock.PathBeneathAttr{AllowedAccess: landlock.AccessFSRefer, ParentFd: root}
+	if err := landlock.LandlockAddPathBeneathRule(rules, &everywhere, 0); err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return nil, err
+	}
+	var flags uint32
+	if abi, _ := landlock.LandlockGetABIVersion(); abi >= abiQuiet {
+		flags = landlock.FlagRestrictSelfLogSameExecOff
+	}
+	if err := landlock.LandlockRestrictSelf(rules, flags); err != nil { // this thread alone
+		return nil, err
+	}
+	if before != nil || !held() {
+		return killAll, nil
+	}
+	thread := unix.Gettid()
+	return func() {
+		if unix.Gettid() != thread || !held() {
+			killAll()
+			return
+		}
+		_ = unix.Kill(-1, unix.SIGKILL)
+	}, nil
+}
+
+// abiQuiet is the Landlock version that can leave the processes outside, each of which is refused, out of the kernel's audit log.
+const abiQuiet = 7
 
 // killAll kills every descendant of this process.
 func killAll() {
