@@ -153,11 +153,11 @@ func enclose(s spec) error {
 	if err := config.Restrict(rules...); err != nil { // in one layer: a second one would forbid every move between folders
 		return fmt.Errorf("hold paths and signals: %w", err)
 	}
-	return shield(s)
+	return shield(s, held[len(held)-len(s.Write):])
 }
 
 // rules are the Landlock rules. The returned files must stay open until the rules are in force, so that what was opened
-// is what is allowed, even if it was renamed.
+// is what is allowed, even if it was renamed; what may be written comes last.
 func rules(s spec) (rules []landlock.Rule, held []*os.File, err error) {
 	add := func(p string, follow bool, folder, file func(...string) landlock.FSRule) error {
 		open := openPlain
@@ -208,9 +208,12 @@ func rules(s spec) (rules []landlock.Rule, held []*os.File, err error) {
 	return rules, held, nil
 }
 
-// openPlain opens an absolute path with O_PATH and refuses symbolic links anywhere in it. It goes folder by folder
-// because openat2 is missing when daycared itself runs in such a sandbox.
-func openPlain(p string) (*os.File, error) {
+// openPlain opens an absolute path with O_PATH and refuses symbolic links anywhere in it.
+func openPlain(p string) (*os.File, error) { return walkPlain(p, func(int) {}) }
+
+// walkPlain is [openPlain], and visits each folder on the way and what it opens. It goes folder by folder also because openat2 is
+// missing when daycared itself runs in such a sandbox.
+func walkPlain(p string, visit func(fd int)) (*os.File, error) {
 	const how = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Open("/", how, 0)
 	for part := range strings.SplitSeq(strings.Trim(p, "/"), "/") {
@@ -220,6 +223,7 @@ func openPlain(p string) (*os.File, error) {
 		outer := fd
 		fd, err = unix.Openat(outer, part, how, 0)
 		_ = unix.Close(outer)
+		visit(fd)
 	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: p, Err: err}

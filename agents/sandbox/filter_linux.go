@@ -131,7 +131,7 @@ var (
 const special = unix.S_ISUID | unix.S_ISGID
 
 // shield installs the filter. A command's supervisor sets file modes; a process without one is ours and may do so itself.
-func shield(s spec) error {
+func shield(s spec, writable []*os.File) error {
 	if s.Operation != "" {
 		_, err := install(filter(s.Network, allow), unix.SECCOMP_FILTER_FLAG_TSYNC)
 		return err
@@ -145,7 +145,7 @@ func shield(s spec) error {
 	if err != nil {
 		return err
 	}
-	return sendListener(listener)
+	return sendListener(listener, writable)
 }
 
 // filter is the seccomp program. Sockets are limited to IPv4 and IPv6, and need the network; of socket pairs, datagram

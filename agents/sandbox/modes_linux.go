@@ -11,13 +11,12 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/daycared/daycared/permissions"
 )
 
 // Landlock does not restrict file modes: a command could open the daemon's folder to everybody and read it from another
 // account. So a seccomp notification pauses a call that sets a mode, and the supervisor sets the mode for the command
-// if the command may write there. It checks and changes the same open file, so a rename in between gains nothing.
+// if the command may write there. It checks and changes the same open file, so a rename in between gains nothing. It has
+// the folders and files that the command may write open, as Landlock took them: names tell where to look, and decide nothing.
 // Owners and extended attributes are refused by the filter alone.
 
 // call is a paused system call (struct seccomp_notif).
@@ -42,37 +41,47 @@ type reply struct {
 // idValid is SECCOMP_IOCTL_NOTIF_ID_VALID, which golang.org/x/sys does not name.
 const idValid = 0x40082102
 
-func sendListener(listener int) error {
-	if err := unix.Sendmsg(fdLife, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
-		return fmt.Errorf("tell the warden: %w", err)
+// atOnce is how many descriptors one message may have (SCM_MAX_FD).
+const atOnce = 253
+
+// sendListener sends the supervisor the listener, and what may be written.
+func sendListener(listener int, writable []*os.File) error {
+	fds := []int{listener}
+	for _, f := range writable {
+		fds = append(fds, int(f.Fd()))
+	}
+	for some := range slices.Chunk(fds, atOnce) {
+		if err := unix.Sendmsg(fdLife, []byte{0}, unix.UnixRights(some...), nil, 0); err != nil {
+			return fmt.Errorf("tell the warden: %w", err)
+		}
 	}
 	return nil
 }
 
-// receiveListener waits for a listener; ok is false if the command was executed without one.
-func receiveListener(from int) (listener int, ok bool) {
-	oob := make([]byte, unix.CmsgSpace(4))
-	for {
+// receiveListener waits until the command is executed, and returns what was sent before: nothing, or the listener first.
+func receiveListener(from int) (fds []int) {
+	for oob := make([]byte, unix.CmsgSpace(4*atOnce)); ; {
 		n, oobn, _, _, err := unix.Recvmsg(from, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || n == 0 {
-			return 0, false
+			return fds
 		}
-		oob = oob[:oobn]
-		break
+		messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+		if err != nil || len(messages) != 1 {
+			return nil
+		}
+		some, err := unix.ParseUnixRights(&messages[0])
+		if err != nil {
+			return nil
+		}
+		fds = append(fds, some...)
 	}
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil || len(messages) != 1 {
-		return 0, false
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	return append(fds, 0)[0], err == nil && len(fds) == 1
 }
 
-// answerModes sets modes for a command, below its writable folders, until it has ended.
-func answerModes(listener int, writable []string) {
+// answerModes sets modes for a command, of the open writable files and below the folders, until it has ended.
+func answerModes(listener int, writable []int) {
 	for {
 		var c call
 		switch err := notify(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&c)); {
@@ -106,7 +115,7 @@ func notify(listener int, request uint, argument unsafe.Pointer) error {
 	return nil
 }
 
-func (c call) setMode(listener int, writable []string) error {
+func (c call) setMode(listener int, writable []int) error {
 	target, mode, err := c.target()
 	if err != nil {
 		return err
@@ -120,14 +129,45 @@ func (c call) setMode(listener int, writable []string) error {
 		return err // another process may have the id by now
 	}
 	name := fmt.Sprintf("/proc/self/fd/%d", target)
-	leads, err := os.Readlink(name)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(writable, func(w string) bool { return permissions.Within(w, leads) }) {
+	if !liesIn(writable, target, name) {
 		return unix.EPERM
 	}
 	return unix.Fchmodat(unix.AT_FDCWD, name, mode, 0)
+}
+
+// liesIn reports whether an open file is one of others, or lies in one. What does not have the name any more that it was opened by
+// lies nowhere, unless it has no name at all: then it lies where it had one.
+func liesIn(others []int, target int, link string) bool {
+	if isOneOf(others, target) {
+		return true
+	}
+	leads, err := os.Readlink(link)
+	if err != nil {
+		return false
+	}
+	in := false
+	folder, err := walkPlain(filepath.Dir(leads), func(fd int) { in = in || isOneOf(others, fd) })
+	if err != nil {
+		return false
+	}
+	defer folder.Close()
+	var is, named unix.Stat_t
+	if err := unix.Fstat(target, &is); err != nil || !in {
+		return false
+	}
+	err = unix.Fstatat(int(folder.Fd()), filepath.Base(leads), &named, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return is.Nlink == 0
+	}
+	return err == nil && is.Dev == named.Dev && is.Ino == named.Ino
+}
+
+// isOneOf reports whether two descriptors are of the same file.
+func isOneOf(others []int, fd int) bool {
+	var is, other unix.Stat_t
+	return unix.Fstat(fd, &is) == nil && slices.ContainsFunc(others, func(o int) bool {
+		return unix.Fstat(o, &other) == nil && is.Dev == other.Dev && is.Ino == other.Ino
+	})
 }
 
 // target opens the file that the call names, as the caller sees it, and returns the mode to set.

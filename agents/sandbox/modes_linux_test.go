@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -146,7 +147,7 @@ func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 	self := call{PID: uint32(os.Getpid()), Nr: unix.SYS_FCHMODAT} // the supervisor's own check, if a call reached it
 	name := append([]byte(filepath.Join(dir, "x")), 0)
 	self.Args = [6]uint64{uint64(uint32(0xffffff9c)), uint64(uintptr(unsafe.Pointer(&name[0]))), 0o4755}
-	if err := self.setMode(-1, []string{dir}); !errors.Is(err, unix.EPERM) {
+	if err := self.setMode(-1, given(t, dir)); !errors.Is(err, unix.EPERM) {
 		t.Errorf("the warden: %v", err)
 	}
 	runtime.KeepAlive(name)
@@ -170,12 +171,86 @@ func TestProgramsThatSetModes(t *testing.T) {
 	}
 }
 
+// given opens a path as something that may be written.
+func given(t *testing.T, p string) []int {
+	t.Helper()
+	f, err := openPlain(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return []int{int(f.Fd())}
+}
+
+// A mode is set of what lies in the very folder that was given, or is the very file, whatever their names are by now; nothing is set
+// of what has got these names.
+func TestModesOfWhatWasRenamed(t *testing.T) {
+	dir := tempFiles(t, "ws/file", "ws/gone", "ws/sub/file", "lone", "kept")
+	at := func(name string) string { return filepath.Join(dir, name) }
+	w := Policy{Write: []string{at("ws"), at("lone"), at("kept")}, Dir: at("ws")}
+	for i := range atOnce + 1 { // more than one message has room for
+		write(t, at(fmt.Sprintf("many/%d", i)), "")
+		w.Write = append(w.Write, at(fmt.Sprintf("many/%d", i)))
+	}
+	cmd, release, err := New(Options{}).Command(t.Context(), w, "/bin/sh", "-c", `set_mode() { chmod 700 "$1" 2>/dev/null && echo "$1"; }
+		exec 3<gone; rm gone; chmod 0 sub; set_mode sub
+		echo ready; read x
+		for f in "$0/ws" "$0/ws/file" "$0/ws/sub" "$0/ws/sub/file" "$0/lone"; do set_mode "$f"; done
+		set_mode .; set_mode file; set_mode sub/file; set_mode /proc/self/fd/3
+		cd "$0"; for f in moved/file moved/sub hard kept many/0 many/253; do set_mode "$f"; done; true`, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var before [2]string
+	if _, err := fmt.Fscan(out, &before[0], &before[1]); err != nil || before != [2]string{"sub", "ready"} {
+		t.Fatalf("it said %q first: %v", before, err)
+	}
+	write(t, at("lone.new"), "as an editor saves it")
+	if err := errors.Join(
+		os.Rename(at("ws"), at("moved")), os.Link(at("lone"), at("hard")), os.Rename(at("lone.new"), at("lone")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	write(t, at("ws/file"), "private")
+	write(t, at("ws/sub/file"), "private")
+	fmt.Fprintln(in, "go on")
+	said, err := io.ReadAll(out)
+	want := ".\nfile\nsub/file\n/proc/self/fd/3\nmoved/file\nmoved/sub\nhard\nkept\nmany/0\nmany/253\n"
+	if err != nil || string(said) != want {
+		t.Errorf("afterwards it set the modes of %q (%v), want %q", said, err, want)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, f := range []string{"ws", "ws/file", "ws/sub", "ws/sub/file", "lone"} {
+		if info, err := os.Stat(at(f)); err != nil {
+			t.Error(err)
+		} else if info.Mode().Perm() == 0o700 {
+			t.Errorf("%s is %v", f, info.Mode())
+		}
+	}
+}
+
 // A listener that was not sent is not served, and an invalid call is not executed.
 func TestOddCalls(t *testing.T) {
 	for _, message := range []func(fd int) error{
 		func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) },
 		func(fd int) error { return unix.Sendmsg(fd, []byte{0}, nil, nil, 0) },
-		func(fd int) error { return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(fd, fd), nil, 0) },
+		func(fd int) error {
+			return errors.Join(unix.Sendmsg(fd, []byte{0}, unix.UnixRights(fd), nil, 0), unix.Sendmsg(fd, []byte{0}, nil, nil, 0))
+		},
 	} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -184,7 +259,7 @@ func TestOddCalls(t *testing.T) {
 		if err := message(pair[1]); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := receiveListener(pair[0]); ok {
+		if fds := receiveListener(pair[0]); len(fds) > 0 {
 			t.Error("it is listened to")
 		}
 		unix.Close(pair[0])
@@ -195,7 +270,7 @@ func TestOddCalls(t *testing.T) {
 		{Nr: -7}, {PID: self, Nr: unix.SYS_FCHMODAT}, {PID: self, Nr: unix.SYS_FCHMOD, Args: [6]uint64{1 << 20}},
 		{PID: self, Nr: unix.SYS_FCHMOD, Args: [6]uint64{0}},
 	} {
-		if err := c.setMode(-1, []string{"/"}); err == nil {
+		if err := c.setMode(-1, given(t, "/")); err == nil {
 			t.Errorf("%+v is done", c)
 		}
 	}
@@ -203,7 +278,7 @@ func TestOddCalls(t *testing.T) {
 	if isListenerIdle(0) {
 		t.Error("what is no listener is deserted")
 	}
-	if err := sendListener(-1); err == nil {
+	if err := sendListener(-1, nil); err == nil {
 		t.Error("nothing was confided")
 	}
 }

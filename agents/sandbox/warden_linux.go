@@ -58,8 +58,8 @@ func guard() (code int, err error) {
 		return 0, err
 	}
 	go func() {
-		if listener, ok := receiveListener(trust); ok {
-			answerModes(listener, append(s.Write, s.Scratch))
+		if fds := receiveListener(trust); len(fds) > 0 {
+			answerModes(fds[0], fds[1:])
 		}
 	}()
 	closeStreams()
