@@ -98,7 +98,7 @@ func linksIn(text, folder, home string) (found map[string]string, all bool) {
 		return string([]byte{byte(code)})
 	})
 	s := &linkSearch{
-		text: folded(text), left: maxSearched, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc/"),
+		text: folded(text), left: maxSearched, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc"),
 	}
 	folder = own.Resolve(folder)
 	s.look(folder, "", true)
@@ -120,7 +120,7 @@ func folded(text string) string { return strings.ToLower(norm.NFC.String(text)) 
 // look looks at the entries of a folder, given without links, that stand in the text after a prefix. It tells of the links in it if others
 // than the machine's administrator can make some, or if told.
 func (s *linkSearch) look(folder, prefix string, told bool) {
-	if s.seen[folder] || s.left < 0 || slices.Contains([]string{"/proc", "/sys", "/dev"}, folder) {
+	if s.seen[folder] || s.left < 0 || slices.Contains([]string{"/proc", "/sys"}, folder) {
 		return
 	}
 	s.seen[folder] = true
