@@ -374,6 +374,27 @@ func TestExitCodes(t *testing.T) {
 }
 
 // A scratch folder is removed even if a command removed its own permissions.
+// Whatever has got a scratch folder's name, or that of a folder in it, in the meantime: the mode of what it leads to is not set.
+func TestAScratchFolderThatIsALink(t *testing.T) {
+	dir := tempFiles(t, "out/secret")
+	out := filepath.Join(dir, "out")
+	if err := os.Chmod(out, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("out", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	openUp(filepath.Join(dir, "link"))
+	openUp(filepath.Join(dir, "gone"))
+	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("it is %v, %v", info, err)
+	}
+	openUp(out)
+	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("a folder is %v, %v", info, err)
+	}
+}
+
 func TestAScratchFolderIsRemovedWithoutPermissions(t *testing.T) {
 	dir := tempFiles(t, "scratch/a/b/c")
 	done := make(chan struct{})

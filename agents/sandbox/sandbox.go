@@ -81,7 +81,7 @@ type Policy struct {
 	Dir     string   // working directory; empty: its scratch folder
 	Home    string   // its HOME; empty: its scratch folder
 	Env     []string // NAME=value, besides PATH, HOME, LANG, TERM and TMPDIR
-	Held    Folder   // one of the paths, which must still be this folder; zero: any
+	Held    Folder   // what of the paths is it or lies in it must still do so; zero: any
 }
 
 // Folder identifies a folder by device and inode. While somebody holds it open, no other folder gets these numbers.
@@ -99,9 +99,15 @@ func FolderOf(path string, info os.FileInfo) Folder {
 	return f
 }
 
-// Check refuses another folder than f at f's path.
-func (f Folder) Check(path string, info os.FileInfo) error {
-	if path == f.Path && FolderOf(path, info) != f {
+// Check refuses another folder than f at f's path, and what was opened by a name in it while another has that path.
+func (f Folder) Check(path string, info os.FileInfo) (err error) {
+	if f.Path == "" || !permissions.Within(f.Path, path) {
+		return nil
+	}
+	if path != f.Path {
+		info, err = os.Lstat(f.Path)
+	}
+	if err != nil || FolderOf(f.Path, info) != f {
 		return fmt.Errorf("reach %s: %w", path, ErrMoved)
 	}
 	return nil

@@ -219,16 +219,24 @@ func processes() map[int]int {
 	return all
 }
 
-// wipe removes a scratch folder, even if its folders lack permissions for their owner. No process can change it any more.
+// wipe removes a scratch folder, even if its folders lack permissions for their owner.
 func wipe(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
 	}
 	_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, _ error) error {
 		if e != nil && e.IsDir() {
-			_ = os.Chmod(p, 0o700) //nolint:gosec // a folder needs its x
+			openUp(p)
 		}
 		return nil
 	})
 	_ = os.RemoveAll(dir)
+}
+
+// openUp lets a folder's owner remove what is in it. It follows no link: another command may write where scratch folders are made.
+func openUp(folder string) {
+	if f, err := openPlain(folder); err == nil {
+		_ = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0o700) //nolint:gosec // a folder needs its x
+		_ = f.Close()
+	}
 }

@@ -210,6 +210,48 @@ func tryLateMove(t *testing.T) {
 	o.says(t, true, "another folder by now")
 }
 
+// What was granted in a workspace is not that in another folder that has got the workspace's name since the last check either.
+func TestAPartOfAWorkspaceThatMovesInBetween(t *testing.T) { inBothModes(t, tryLateMoveOfAPart) }
+
+func tryLateMoveOfAPart(t *testing.T) {
+	dir, p := tempFiles(t, map[string]string{"ws/sub/file": "one", "out/sub/file": "CANARY"})
+	p.Tags = nil
+	type put struct {
+		spot
+		sandbox.Policy
+	}
+	puts := map[string]put{}
+	for tag, name := range map[string]string{"sub": "sub/new", "sub/file": "sub/file", "sub/other": "sub/other"} {
+		p := p.with(t, "@write:"+filepath.Join(dir, "ws", tag))
+		tag, err := p.tag("@write", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		where, walls, err := p.spot(tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		puts[name] = put{where, walls}
+	}
+	for _, move := range [][2]string{{"ws", "old"}, {"out", "ws"}} {
+		if err := os.Rename(filepath.Join(dir, move[0]), filepath.Join(dir, move[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	box := sandbox.New(sandbox.Options{Mode: mode})
+	for name, put := range puts {
+		var there bool
+		err := box.Do(t.Context(), put.Policy, opPut, putting{put.spot, []byte("planted"), ""}, &there)
+		if err == nil || !strings.Contains(err.Error(), "another folder by now") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	sub := filepath.Join(p.Workspace, "sub")
+	w := sandbox.Policy{Write: []string{sub}, Dir: sub, Held: p.held.Folder}
+	o := runCommand{box}.execute(t.Context(), running{Command: "cat file", Timeout: 60}, w)
+	o.says(t, true, "another folder by now")
+}
+
 func TestListFiles(t *testing.T) { inBothModes(t, tryListFiles) }
 
 func tryListFiles(t *testing.T) {

@@ -290,7 +290,7 @@ func (p Workspace) tag(verb, name string) (permissions.Tag, error) {
 // name is absolute, and only the sandbox restricts it.
 type spot struct {
 	Root, Name string
-	Held       sandbox.Folder // the required identity of Root; zero: any
+	Held       sandbox.Folder // what Root has to be or to lie in; zero: anything
 }
 
 // spot finds the widest held folder that contains a held tag's path, and the policy for it.
@@ -330,7 +330,7 @@ func (p Workspace) spot(t permissions.Tag) (spot, sandbox.Policy, error) {
 	if write {
 		w = sandbox.Policy{Write: []string{root}}
 	}
-	if root == p.Workspace {
+	if p.Workspace != "" && permissions.Within(p.Workspace, root) {
 		if w.Held, err = p.Held(); err != nil {
 			return spot{}, w, err
 		}
