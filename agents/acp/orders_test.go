@@ -62,7 +62,7 @@ func TestAProgramThatHangsIsLeft(t *testing.T) {
 				s.card(1) // it no longer reads
 			}
 			s.order(permissions.OrderStop)
-			s.waitMessage("My program was killed, and has not ended yet. A file system seems not to answer it; it ends when that does. " +
+			s.waitMessage("My program was killed, and has not ended yet. It may still do something. " +
 				"Write, and it is started anew.")
 		})
 	}

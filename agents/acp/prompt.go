@@ -160,8 +160,7 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 	var mode wrongMode
 	switch {
 	case errors.Is(err, sandbox.ErrLeft):
-		return "My program was killed, and has not ended yet. A file system seems not to answer it; it ends when that does. " +
-			"Write, and it is started anew."
+		return "My program " + sandbox.Left(err) + " Write, and it is started anew."
 	case errors.Is(err, errDeaf):
 		return "I did not stop when I was told to, so my program was ended. Write, and it is started anew."
 	case permissions.CodeOf(err) == permissions.CodeStopped:

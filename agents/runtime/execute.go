@@ -54,8 +54,8 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 	if ctx.Err() != nil { // the daemon stops; the next start reports the interrupted call
 		return false, ctx.Err()
 	}
-	if o.Left {
-		if err := sh.tellLeft(ctx, c.Tool); err != nil {
+	if o.Left != "" {
+		if err := sh.tellLeft(ctx, c.Tool, o.Left); err != nil {
 			return false, err
 		}
 	}
@@ -65,16 +65,11 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 	return false, sh.ended(ctx, x, o, Ran{N: c.N, Text: o.Text, Error: o.Error})
 }
 
-// tellLeft says that a process of the agent hangs.
-func (sh *turn) tellLeft(ctx context.Context, tool string) error {
-	sh.runtime.log.Warn("a process of an agent was killed and has not ended: a file system seems not to answer",
-		"agent", sh.agent.Name, "tool", tool)
-	return sh.say(ctx, "left", fmt.Sprintf(processLeft, tool))
+// tellLeft says that a process of the agent was left, and how.
+func (sh *turn) tellLeft(ctx context.Context, tool, how string) error {
+	sh.runtime.log.Warn("a process of an agent "+how, "agent", sh.agent.Name, "tool", tool)
+	return sh.say(ctx, "left", fmt.Sprintf("I go on without a process of %s: it %s", tool, how))
 }
-
-// processLeft is the message to the person about a killed process that hangs.
-const processLeft = "I go on without a process of %s: it was killed, and has not ended yet. A file system seems not to answer it; " +
-	"it ends when that does."
 
 // began stores that a call runs from now on, with an audit entry: an older row of the session does not begin it again.
 func (sh *turn) began(ctx context.Context, x agents.Execution, granted []agents.Artifact) error {

@@ -30,7 +30,7 @@ func (h hangingTool) Plan(ctx context.Context, p tools.Workspace, input json.Raw
 func (h hangingTool) Run(ctx context.Context, _ tools.Workspace, _ json.RawMessage, _ tools.Plan) tools.Outcome {
 	close(h.began)
 	<-ctx.Done()
-	return tools.Outcome{Text: tools.ErrLeft.Error(), Error: true, Left: true}
+	return tools.Outcome{Text: tools.ErrLeft.Error(), Error: true, Left: tools.Left(tools.ErrLeft)}
 }
 
 // TestAStopSaysThatAProcessHangs, be it of a call or of its plan, and the agent goes on.
@@ -51,7 +51,7 @@ func TestAStopSaysThatAProcessHangs(t *testing.T) {
 			s.order(permissions.OrderStop)
 			s.waitActivity("helper", permissions.Interrupted)
 			s.waitMessage("I go on without a process of look: it was killed, and has not ended yet. " +
-				"A file system seems not to answer it; it ends when that does.")
+				"It may still do something.")
 			s.write("and now?")
 			s.waitMessage("told: " + told + "\nand now?")
 		})

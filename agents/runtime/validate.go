@@ -30,8 +30,8 @@ func (sh *turn) validate(ctx context.Context) error {
 	e, c := Judged{}, agents.Commit{}
 	for _, call := range sh.run.Calls {
 		v, wrong, err := sh.judge(brief, call, held)
-		if sh.left != "" {
-			if err := sh.tellLeft(ctx, sh.left); err != nil {
+		if sh.left.tool != "" {
+			if err := sh.tellLeft(ctx, sh.left.tool, sh.left.how); err != nil {
 				return err
 			}
 		}
@@ -83,7 +83,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 		}
 	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {
 		if errors.Is(err, tools.ErrLeft) {
-			sh.left = call.Tool
+			sh.left.tool, sh.left.how = call.Tool, tools.Left(err)
 		}
 		return spare(err.Error())
 	}

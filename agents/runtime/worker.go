@@ -25,8 +25,8 @@ type turn struct {
 	agent   *agent
 	session permissions.AgentSession
 	run     Run
-	ruling  permissions.Ruling // of the call that is about to run
-	left    string             // a tool of which a process hangs since its call was planned
+	ruling  permissions.Ruling         // of the call that is about to run
+	left    struct{ tool, how string } // a process that was left when a tool's call was planned
 }
 
 // work works on a session until it rests. Failures are retried with a growing delay.

@@ -45,6 +45,9 @@ var executable = self()
 
 func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
+// hangs is unknown on this system.
+func hangs(int) bool { return false }
+
 // There is no supervisor on this system.
 func runSupervisor() int { return codeFailed }
 func asCommand() int     { return codeFailed }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,10 +65,39 @@ func TestAProcessThatEndsInTimeIsNotLeft(t *testing.T) {
 		ctx, kill := context.WithCancel(t.Context())
 		kill()
 		l, want := left{own.Watched{Patience: leaveAfter}}, errors.New("its own")
-		if err := l.wait(ctx, "/ws", func() error { <-time.After(leaveAfter / 2); return want }); !errors.Is(err, want) {
+		if err := l.wait(ctx, "/ws", 0, func() error { <-time.After(leaveAfter / 2); return want }); !errors.Is(err, want) {
 			t.Errorf("it ended with %v", err)
 		}
 	})
+}
+
+// TestOnlyAProcessThatHangsIsSaidToHang: a file system is named where a process waits in the kernel, here for the end of its child.
+func TestOnlyAProcessThatHangsIsSaidToHang(t *testing.T) {
+	program := filepath.Join(tempFiles(t), "vfork")
+	write(t, program+".c", `#include <unistd.h>
+int main(int argc, char **argv) {
+	if (vfork() == 0) for (;;) pause();
+	return 0;
+}`)
+	if out, err := exec.CommandContext(t.Context(), "gcc", "-o", program, program+".c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for script, told := range map[string]string{
+		"echo begun; sleep 600 & wait": "was killed, and has not ended yet. It may still do something.",
+		program + ` & until grep -q "^State:.D" /proc/$!/status; do :; done; echo begun; wait`: "was killed, and has not ended yet. " +
+			"A file system seems not to answer it; it ends when that does.",
+	} {
+		ctx, kill := context.WithCancel(t.Context())
+		cmd := unkillable(ctx)
+		cmd.Args[2], cmd.Stdout, cmd.SysProcAttr = script, writer(kill), newSession()
+		s := &Sandbox{left: left{own.Watched{Patience: 10 * time.Millisecond}}}
+		released := make(chan struct{})
+		if err := s.Run(ctx, Policy{}, cmd, func() { close(released) }); Left(err) != told || !errors.Is(err, ErrLeft) {
+			t.Errorf("%s: it ended with %v: it %s", script, err, Left(err))
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-released
+	}
 }
 
 // TestAProgramThatHangsIsLeft: whoever waits for its end is told.

@@ -186,9 +186,13 @@ func TestChainsOfProcessesAreEnded(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "gcc", "-o", built, built+".c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, how := range []string{"context", "release", "its own end", "the daemon is killed"} {
+	for _, how := range []string{"context", "release", "its own end", "the daemon is killed", "context, without a sandbox"} {
 		t.Run(how, func(t *testing.T) {
 			dir, name := pipe(t)
+			o := Options{}
+			if strings.HasSuffix(how, "without a sandbox") {
+				o.Mode = Off
+			}
 			program := filepath.Join(dir, "chains")
 			if err := os.Link(built, program); err != nil {
 				t.Fatal(err)
@@ -199,7 +203,7 @@ func TestChainsOfProcessesAreEnded(t *testing.T) {
 			if how == "its own end" {
 				argv = append(argv, "soon")
 			}
-			cmd, release, err := New(Options{}).Command(ctx, Policy{Write: []string{dir}, Dir: dir}, argv...)
+			cmd, release, err := New(o).Command(ctx, Policy{Write: []string{dir}, Dir: dir}, argv...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +223,7 @@ func TestChainsOfProcessesAreEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 			switch how {
-			case "context":
+			case "context", "context, without a sandbox":
 				end()
 			case "release":
 				release()

@@ -104,7 +104,7 @@ func (s *Sandbox) Run(ctx context.Context, w Policy, cmd *exec.Cmd, release func
 		release()
 		return err
 	}
-	return s.left.wait(ctx, place, func() error {
+	return s.left.wait(ctx, place, cmd.Process.Pid, func() error {
 		defer release()
 		return cmd.Wait()
 	})
@@ -118,8 +118,8 @@ type left struct{ own.Watched }
 // leaveAfter is how long after its kill a process is left.
 const leaveAfter = 1200 * time.Millisecond
 
-// wait returns what ends returns, or [ErrLeft] where that is not soon after the end of ctx.
-func (l *left) wait(ctx context.Context, place string, ends func() error) error {
+// wait returns what ends returns, or [ErrLeft] where that is not soon after the end of ctx. The process has the id pid.
+func (l *left) wait(ctx context.Context, place string, pid int, ends func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- ends() }()
 	select {
@@ -129,6 +129,9 @@ func (l *left) wait(ctx context.Context, place string, ends func() error) error 
 	}
 	var err error
 	if !l.Run(place, new(atomic.Uint64), func() { err = <-ended }) {
+		if hangs(pid) {
+			return errHangs
+		}
 		return ErrLeft
 	}
 	return err

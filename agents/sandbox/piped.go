@@ -21,7 +21,7 @@ type Piped struct {
 	Gone          <-chan struct{}    // closed when all of them have ended, or were killed and hang, and stderr was read
 
 	state, last string // set before Gone is closed
-	left        bool   // the same
+	left        error  // the same
 }
 
 // Maker makes a program, not started yet, as [Sandbox.Command] does: when ctx ends it is killed with its descendants.
@@ -84,7 +84,7 @@ func (p *Piped) watch(
 		}
 	})
 	at := left{own.Watched{Patience: leaveAfter / 2}} // it may have been asked to end before
-	err := at.wait(life, "", func() error {
+	err := at.wait(life, "", cmd.Process.Pid, func() error {
 		defer release()
 		_ = cmd.Wait() // its state has the result
 		return nil
@@ -93,18 +93,18 @@ func (p *Piped) watch(
 	_ = p.Stdout.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	_ = stderr.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	reads.Wait()
-	if p.state, p.left = ErrLeft.Error(), err != nil; !p.left {
+	if p.left = err; err == nil {
 		p.state = cmd.ProcessState.String()
+	} else {
+		p.state = err.Error()
 	}
 	close(gone)
 }
 
-// Left waits until the program is gone, and returns [ErrLeft] if it hangs.
+// Left waits until the program is gone, and returns [ErrLeft] if it has not ended.
 func (p *Piped) Left() error {
-	if <-p.Gone; p.left {
-		return ErrLeft
-	}
-	return nil
+	<-p.Gone
+	return p.left
 }
 
 // How waits until the program is gone, and returns how it ended with the last line of its stderr, such as "(exit status

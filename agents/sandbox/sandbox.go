@@ -120,9 +120,23 @@ var (
 	ErrMoved  = errors.New("it is another folder by now")
 )
 
-// ErrLeft says that something was killed and hangs on in the kernel, where nothing ends it but the answer of a file system. It does
-// nothing more.
-var ErrLeft = errors.New("it was killed, and has not ended yet: a file system seems not to answer it; it ends when that does")
+// ErrLeft says that something was killed and has not ended. errHangs is that where it hangs in the kernel, where nothing ends it but the
+// answer of a file system; it does nothing more.
+var (
+	ErrLeft  = errors.New("it was killed, and has not ended yet")
+	errHangs = fmt.Errorf("%w: a file system seems not to answer it; it ends when that does", ErrLeft)
+)
+
+// Left says of a process how it was left; it is empty where err is not [ErrLeft].
+func Left(err error) string {
+	switch {
+	case errors.Is(err, errHangs):
+		return "was killed, and has not ended yet. A file system seems not to answer it; it ends when that does."
+	case errors.Is(err, ErrLeft):
+		return "was killed, and has not ended yet. It may still do something."
+	}
+	return ""
+}
 
 // Ready returns why nothing can be run here, or nil: the kernel lacks a feature (ErrUnheld), or something of the
 // daemon's is in what every command may read (ErrOwn).

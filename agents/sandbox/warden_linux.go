@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -174,10 +175,29 @@ func domain() (end func(), err error) {
 // abiQuiet is the Landlock version that can leave the processes outside, each of which is refused, out of the kernel's audit log.
 const abiQuiet = 7
 
-// killAll kills every descendant of this process.
+// killAll kills every descendant of this process and then, for a while, those that became its children since: the successor of a process
+// that forks and exits is found there sooner than among all processes.
 func killAll() {
 	for _, pid := range descendants(os.Getpid(), processes()) {
 		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	children, err := os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())) // not in every kernel
+	if err != nil {
+		return
+	}
+	defer children.Close()
+	list := make([]byte, 4096)
+	for range 500 {
+		n, _ := children.ReadAt(list, 0)
+		whole := bytes.LastIndexByte(list[:n], ' ') + 1 // the last id may be cut
+		if whole == 0 {
+			return
+		}
+		for _, id := range bytes.Fields(list[:whole]) {
+			if pid, err := strconv.Atoi(string(id)); err == nil {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
 	}
 }
 
@@ -194,6 +214,19 @@ func descendants(of int, parents map[int]int) (below []int) {
 	return below
 }
 
+// hangs reports whether a process or a descendant of it waits in the kernel for what no signal interrupts.
+func hangs(pid int) bool {
+	for _, of := range append(descendants(pid, processes()), pid) {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", of))
+		for _, thread := range threads {
+			if state, _, ok := stat(thread); ok && state == "D" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // processes maps every visible process to its parent.
 func processes() map[int]int {
 	all := map[int]int{}
@@ -203,20 +236,23 @@ func processes() map[int]int {
 		if err != nil {
 			continue
 		}
-		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		if err != nil {
-			continue // it is gone
-		}
-		// "pid (name) state ppid …"; the name may contain anything.
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) < 2 {
-			continue
-		}
-		if parent, err := strconv.Atoi(string(fields[1])); err == nil {
+		if _, parent, ok := stat(filepath.Join("/proc", e.Name(), "stat")); ok {
 			all[pid] = parent
 		}
 	}
 	return all
+}
+
+// stat reads the state and the parent of a process or a thread; ok is false if it is gone.
+func stat(file string) (state string, parent int, ok bool) {
+	text, err := os.ReadFile(file) //nolint:gosec // of /proc
+	// "pid (name) state ppid …"; the name may contain anything.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if err != nil || len(fields) < 2 {
+		return "", 0, false
+	}
+	parent, err = strconv.Atoi(fields[1])
+	return fields[0], parent, err == nil
 }
 
 // wipe removes a scratch folder, even if its folders lack permissions for their owner.

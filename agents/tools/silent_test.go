@@ -62,11 +62,11 @@ func TestLinksThatDoNotAnswer(t *testing.T) {
 // TestALeftProcessIsToldOf, whatever ended its call.
 func TestALeftProcessIsToldOf(t *testing.T) {
 	for _, err := range []error{ErrLeft, errors.Join(context.DeadlineExceeded, ErrLeft), fmt.Errorf("read a: %w", ErrLeft)} {
-		if o := failed(err); !o.Left || !o.Error || o.Text != err.Error() {
+		if o := failed(err); o.Left != Left(ErrLeft) || !o.Error || o.Text != err.Error() {
 			t.Errorf("%v is told as %+v", err, o)
 		}
 	}
-	if o := failed(context.DeadlineExceeded); o.Left || o.Text != "it took too long, and was ended" {
+	if o := failed(context.DeadlineExceeded); o.Left != "" || o.Text != "it took too long, and was ended" {
 		t.Errorf("another failure is told as %+v", o)
 	}
 }

@@ -53,11 +53,14 @@ type Outcome struct {
 	Exit      *int              // a command's exit code
 	Artifacts []agents.Artifact // the full output if Text is cut; Step and Call are not set here
 	Pause     string            // if not empty, the person has to see it with this text before the model does
-	Left      bool              // a process of it was killed, and hangs; see [ErrLeft]
+	Left      string            // how a process of it was left, see [Left]
 }
 
 // ErrLeft is [sandbox.ErrLeft].
 var ErrLeft = sandbox.ErrLeft
+
+// Left is [sandbox.Left].
+func Left(err error) string { return sandbox.Left(err) }
 
 // Tool is one tool. Implementations are stateless and safe for concurrent use.
 type Tool interface {
@@ -392,9 +395,9 @@ func (p Workspace) heldTag(verb, name string) (permissions.Tag, error) {
 
 // failed is the outcome of a call that could not be done.
 func failed(err error) Outcome {
-	left := errors.Is(err, ErrLeft)
+	left := Left(err)
 	switch {
-	case left: // however long it took
+	case left != "": // however long it took
 	case errors.Is(err, ErrMoved): // whatever it was needed for
 		err = ErrMoved
 	case errors.Is(err, context.DeadlineExceeded):
