@@ -31,7 +31,7 @@ type memory struct {
 
 // forget drops all of it.
 func (m *memory) forget() {
-	m.rows.dropAll()
+	m.rows.forget()
 	m.held.drop()
 	m.heeded.drop()
 	m.tail.drop()
@@ -68,7 +68,8 @@ func (m *memory) forgetChanged(what []string) {
 type rows struct {
 	mu    sync.Mutex
 	lru   *simplelru.LRU[permissions.ID, cachedRow]
-	begun *changes                    // of the commit that began last: who reads from the file may see them already
+	begun *changes                    // of the commit under way: who reads from the file may see them already
+	ended chan struct{}               // closed when that commit has ended
 	reads map[permissions.ID]*rowRead // since when nobody has changed what was or is being read
 }
 
@@ -93,13 +94,44 @@ func newRows() *rows {
 	return &rows{lru: lru}
 }
 
+// commitPatience is how long a reader waits for a commit that has begun, before it reads from the file.
+const commitPatience = 50 * time.Millisecond
+
+// get returns a request as of the last commit, and waits for one under way that changes it: what was before is over when anybody can have
+// read from the file what that commit writes.
 func (m *rows) get(id permissions.ID) (row cachedRow, cached bool) {
+	for waited := false; ; waited = true {
+		m.mu.Lock()
+		if m.begun == nil || !m.begun.all && !m.begun.touched[id] {
+			defer m.mu.Unlock()
+			return m.lru.Get(id)
+		}
+		ended := m.ended
+		m.mu.Unlock()
+		if waited {
+			return row, false
+		}
+		select {
+		case <-ended:
+		case <-time.After(commitPatience):
+		}
+	}
+}
+
+// end is for a commit that has ended. The lock is held.
+func (m *rows) end() {
+	if m.begun != nil {
+		m.begun = nil
+		close(m.ended)
+	}
+}
+
+// forget is dropAll after a commit whose outcome is unknown, too.
+func (m *rows) forget() {
+	m.dropAll()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.begun != nil && (m.begun.all || m.begun.touched[id]) {
-		return row, false
-	}
-	return m.lru.Get(id)
+	m.end()
 }
 
 func (m *rows) dropAll() {
@@ -154,7 +186,7 @@ func (m *rows) putCopies(begun *rowRead, copies []permissions.Copy) {
 func (m *rows) commit(c *changes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.begun = nil
+	m.end()
 	if c.all {
 		clear(m.reads)
 		m.lru.Purge()
@@ -179,14 +211,14 @@ type changes struct {
 	touched map[permissions.ID]bool       // whether cached or not
 }
 
-// begin has what a transaction has changed read from the file until its commit is known to have ended. Nothing changes c any more.
+// begin says that a transaction's commit is under way, until [rows.commit] or [memory.forget]. Nothing changes c any more.
 func (c *changes) begin() {
 	if c.rows == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun = c
+	c.begun, c.ended = c, make(chan struct{})
 }
 
 // touch notes that a request or a copy of it changed.
