@@ -110,11 +110,19 @@ func (s *three) suffer(faults, calls int64, seed uint64) (came map[string]int) {
 	return came
 }
 
-// goesOn waits for so many calls.
+// idle is how long there are no calls if everybody waits for a daemon that is down.
+const idle = 2 * time.Second
+
+// goesOn waits for so many calls, or until everybody waits for a daemon that is down.
 func (s *three) goesOn(calls int64) {
-	until := s.tally.calls.Load() + calls
+	seen, last := s.tally.calls.Load(), time.Now()
+	until := seen + calls
 	s.await("calls", func() error {
-		if s.tally.calls.Load() < until {
+		now := s.tally.calls.Load()
+		if now != seen {
+			seen, last = now, time.Now()
+		}
+		if now < until && time.Since(last) < idle {
 			return errors.New("there are too few")
 		}
 		return nil
