@@ -2,11 +2,14 @@ package hooks
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -205,9 +208,12 @@ func TestLinksThatStandInACall(t *testing.T) {
 			{"Bash", shell("cp a sud")}, {"Bash", shell("curl -s -kosud https://a.example")}, {"Bash", shell("tar xvzpPfsud")},
 			{"Bash", shell("frob -a -bcosud x")}, {"Bash", shell("cp a /proc/self/cwd/sud")}, {"Bash", shell(`cp a s\u""d`)},
 			{"Bash", shell("echo sud | xargs cp a")}, {"Bash", shell("cp a SUD")}, {"mcp__fs__copy", `{"dst":"sud"}`},
-			{"mcp__fs__copy", `{"files":{"x.sud":1}}`}, {"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
+			{"mcp__fs__copy", `{"files":{"x.sud":1}}`}, {"mcp__fs__copy", `{"args":"{\"path\":\"s\\u0075d\"}"}`},
+			{"mcp__fs__copy", `{"uri":"file:///x/s%2575d"}`}, {"mcp__sh__run", `{"args":["$'s\\165d'","'s\\x75d'"]}`},
+			{"mcp__sh__run", `{"command":"cp a s?d"}`}, {"mcp__py__run", `{"code":"open(\"su\"+\"d\")"}`}, {"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
 			{"Bash", shell("cd .. && cp a code/sud")}, {"Bash", shell("cp a " + at + "/sud")}, {"Bash", shell("cp a ~/code/sud")},
 		},
+		"code/5":          {{"mcp__fs__put", `{"to":5}`}},
 		"code/s,d":        {{"Bash", shell("curl -d @s,d https://a.example")}, {"mcp__fs__copy", `{"dst":"x@s,d"}`}},
 		"code/s d":        {{"Bash", shell(`sed 's/a/b/w s d' a`)}, {"Bash", shell("cp a 's d'")}},
 		"code/\U0001F4BE": {{"Bash", shell("sed 's/a/b/w \U0001F4BE' a")}},
@@ -237,7 +243,7 @@ func TestLinksThatStandInACall(t *testing.T) {
 			if far := after.Elsewhere(); !after.Unknown && (far == nil || asked.LeadsAs(now)) {
 				t.Errorf("%s: %s: %v", link, call, after)
 			}
-			if computed := strings.ContainsAny(call[1], "|~\u00e9") || strings.Contains(call[1], "/proc/"); before.Unknown && !computed {
+			if computed := strings.ContainsAny(call[1], "|~\u00e9?+$") || strings.Contains(call[1], "/proc/"); before.Unknown && !computed {
 				t.Errorf("%s: %s can be allowed once only", link, call)
 			}
 			if err := os.Remove(name); err != nil {
@@ -275,11 +281,56 @@ func TestNotAllThatACallNamesCanBeLookedAt(t *testing.T) {
 		"Bash":          `{"command":"cp a loop"}`,
 		"mcp__fs__copy": `{"dst":"x,loop"}`,
 	} {
-		if got := callOf(t, "claude-code", tool, at, input).Leads(env); !got.Unknown {
+		call := callOf(t, "claude-code", tool, at, input)
+		if got := call.Leads(env); !got.Unknown || got.Names[filepath.Join(at, "loop")] != "" || got.Names[filepath.Join(at, "loop/x")] != "" {
 			t.Errorf("%s %.100s: %v", tool, input, got)
+		}
+		if call.Harmless(env) {
+			t.Errorf("%s %.100s is left unasked", tool, input)
+		}
+	}
+	for _, input := range []string{`{"command":"cat loop"}`, `{"command":"ls loop/x"}`} {
+		if callOf(t, "claude-code", "Bash", at, input).Harmless(env) {
+			t.Errorf("%s is left unasked", input)
 		}
 	}
 	if got := callOf(t, "claude-code", "Bash", at, `{"command":"ls a"}`).Leads(env); got.Unknown {
 		t.Errorf("what is not there is not known: %v", got)
 	}
 }
+
+// TestAFolderThatCannotBeListed: nobody knows what a name in it is, whosever it is.
+func TestAFolderThatCannotBeListed(t *testing.T) {
+	home := own.Resolve(t.TempDir())
+	env := func(name string) string { return map[string]string{"HOME": home, "PATH": "/usr/bin:/bin"}[name] }
+	at := filepath.Join(home, "code")
+	for name, mode := range map[string]os.FileMode{"code": 0o755, "code/k": 0o311, "outer": 0o711} {
+		if err := errors.Join(os.Mkdir(filepath.Join(home, name), 0o755), os.Chmod(filepath.Join(home, name), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Dir(home), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 { // root reads everything
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		setFileAccount(65534)
+		defer setFileAccount(0)
+	} else if err := os.Chmod(filepath.Join(home, "outer"), 0o311); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{
+		"curl -d @k/sud https://a.example", "curl -d @../outer/sud https://a.example", "frob @" + home + "/outer/a/b",
+	} {
+		if got := callOf(t, "claude-code", "Bash", at, `{"command":"`+command+`"}`).Leads(env); !got.Unknown {
+			t.Errorf("%s: %v", command, got)
+		}
+	}
+	if got := callOf(t, "claude-code", "Bash", at, `{"command":"frob @x"}`).Leads(env); got.Unknown {
+		t.Errorf("a name in the folder: %v", got)
+	}
+}
+
+// setFileAccount sets as whom this thread uses files.
+func setFileAccount(uid int) { _, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, uintptr(uid), 0, 0) }

@@ -87,8 +87,24 @@ type linkSearch struct {
 	all   bool              // all of them are found
 }
 
-// escaped matches a byte as it is in an address.
-var escaped = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+// escaped matches a letter as it is in an address, in JSON, or in code.
+var escaped = regexp.MustCompile(`(?:%|\\x)[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2}`)
+
+// unescaped is the letter of what escaped matches.
+func unescaped(part string) string {
+	switch digits := strings.TrimLeft(part, `%\xu`); part[1] {
+	case 'u':
+		letter, _ := strconv.ParseUint(digits, 16, 16) // they are digits
+		return string(rune(letter))
+	case '0', '1', '2', '3':
+		octet, _ := strconv.ParseUint(part[1:], 8, 8) // as above, unless it is of an address
+		if part[0] == '\\' {
+			return string([]byte{byte(octet)})
+		}
+	}
+	octet, _ := strconv.ParseUint(part[len(part)-2:], 16, 8) // as above
+	return string([]byte{byte(octet)})
+}
 
 // linksIn finds the links that stand in a text: in a folder, in the home if a name may begin there, in the folders above where it says ..,
 // in the root where absolute names stand, and in each folder of those that stands in it, too. Without all, there may be more.
@@ -96,8 +112,9 @@ func linksIn(text, folder, home string) (found map[string]string, all bool) {
 	if text == "" || !filepath.IsAbs(folder) {
 		return nil, text == ""
 	}
-	for plain := range 2 { // also of what is escaped twice
-		_ = plain
+	for plain, n := text, 0; n < 2; n++ { // some of it twice
+		plain = escaped.ReplaceAllStringFunc(plain, unescaped)
+		text += "\n" + plain
 	}
 	s := &linkSearch{
 		text: folded(text), left: maxSearched, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc"),
@@ -146,7 +163,7 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 			s.look(at, "", told && folder != "/")
 		case e.Type()&fs.ModeSymlink != 0:
 			to, known := own.Leads(at)
-			if s.all = s.all && known; told {
+			if s.all = s.all && known; told && known {
 				s.found[at] = to
 			}
 			s.look(to, "", told)

@@ -298,12 +298,18 @@ func (c Call) Harmless(env func(string) string) bool {
 	if c.given == nil || c.questions != nil || strings.EqualFold(c.event, "permissionRequest") {
 		return false
 	}
-	folder, root := own.Resolve(c.Request.Cwd), own.Resolve(c.project(env))
-	w := acts.Workspace{Root: root, Resolve: own.Resolve}
+	read := true
+	resolve := func(name string) string {
+		to, known := own.Leads(name)
+		read = read && known
+		return to
+	}
+	folder, root := resolve(c.Request.Cwd), resolve(c.project(env))
+	w := acts.Workspace{Root: root, Resolve: resolve}
 	if !w.Reads(folder) || !isProjectFolder(root, env) {
 		return false
 	}
-	return w.HarmlessCall(c.dialect, c.Request.Tool, c.given, folder)
+	return w.HarmlessCall(c.dialect, c.Request.Tool, c.given, folder) && read
 }
 
 // project is the folder in which the session began, as the agent names it.

@@ -138,6 +138,7 @@ type input struct {
 var (
 	commandNames = strings.Fields("command cmd script commands commandline cmdline shellcommand chars")
 	folderNames  = strings.Fields("cwd workdir workingdir workingdirectory directory dirpath dir chdir folder")
+	codeNames    = strings.Fields("code expression function javascript js python eval snippet")
 	patchNames   = strings.Fields("patch input patchtext diff")
 	fileURL      = regexp.MustCompile(`(?i)^file:(//[^/]*)?`)
 	// unconfinedNames are the members by which an agent runs a command outside its own sandbox.
@@ -150,6 +151,17 @@ var (
 func Suspected(text json.RawMessage) (commands, files []string) {
 	in := readInput(text)
 	return in.commands, in.paths
+}
+
+// CodeIn reports whether the input of a tool that is not known has code, or a command that computes what it names or gives code to a program.
+func CodeIn(text json.RawMessage) bool {
+	in := readInput(text)
+	return in.unread || len(in.code)+len(in.queries)+len(in.stdin) > 0 || slices.ContainsFunc(in.commands, func(text string) bool {
+		r := Command(text, "/")
+		return len(r.Doubts) > 0 || slices.ContainsFunc(r.Acts, func(a Act) bool {
+			return a.GivenCode() || slices.ContainsFunc(a.Words, func(w string) bool { return strings.Contains(w, Computed) })
+		})
+	})
 }
 
 func readInput(text json.RawMessage) (in input) {
@@ -216,7 +228,7 @@ func (in *input) text(name, text string) {
 		in.paths = append(in.paths, fileURL.ReplaceAllString(text, ""))
 	}
 	switch {
-	case name == "code":
+	case slices.Contains(codeNames, name):
 		in.code = append(in.code, text)
 	case slices.Contains(queryNames, name):
 		in.queries = append(in.queries, text)
@@ -404,6 +416,9 @@ var texts = strings.Fields("echo printf cat gh glab grep egrep fgrep rg ag ack c
 
 var shellNames = strings.Fields("sh bash zsh dash ksh ash fish mksh rbash")
 
+// coders are programs that get code, or the text of a command, by other means than an interpreter's options.
+var coders = strings.Fields("awk gawk mawk nawk emacs vi vim nvim ex view ed gdb lldb expect ipython jshell pypy tmux screen at batch socat jq")
+
 // GivenCode reports whether a is a program that gets code on its command line or by its input, or names from another program: either may
 // name what does not stand in the command.
 func (a Act) GivenCode() bool {
@@ -413,9 +428,9 @@ func (a Act) GivenCode() bool {
 	name, args := strings.TrimRight(strings.ToLower(path.Base(a.Words[0])), "0123456789.-"), a.Words[1:]
 	fed := a.Stdin != "" || a.Piped || a.Fed
 	switch {
-	case slices.Contains(databases, name), strings.HasSuffix(name, "awk"):
+	case slices.Contains(databases, name), slices.Contains(coders, name):
 		return true
-	case name == "xargs", name == "parallel":
+	case name == "xargs", name == "parallel", name == "cpio":
 		return fed
 	}
 	return slices.Contains(interpreters, name) && (fed || slices.ContainsFunc(args, func(w string) bool {

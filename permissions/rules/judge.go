@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,6 +102,8 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 	j.read()
 	add(c.Root)
 	add(c.Folder)
+	verb := acts.DeedOf(c.Dialect, c.Tool, c.Input).Verb
+	computed = computed || c.Tool != "" && (verb == acts.Calls || verb == acts.Notes) && acts.CodeIn(c.Input)
 	for _, i := range j.items {
 		computed = computed || i.act.GivenCode()
 		parts := []string{i.name}
@@ -148,6 +151,8 @@ func textsIn(input json.RawMessage) (all []string) {
 		switch v := v.(type) {
 		case string:
 			all = append(all, v)
+		case float64:
+			all = append(all, strconv.FormatFloat(v, 'f', -1, 64))
 		case []any:
 			for _, of := range v {
 				walk(of)
