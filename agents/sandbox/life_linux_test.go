@@ -150,8 +150,8 @@ static void chain(int me, double end) {
 		}
 		beat[me] = at;
 		if (beat[N] >= 0 && ++beat[N] > 200) {
-			beat[N] = -1e9;
 			write(held, "x", 1);
+			beat[N] = -1e9;
 		}
 		int other = rand() % N;
 		if (other != me && at - beat[other] > .02) {
