@@ -105,6 +105,7 @@ func waitForDescendants(pid int, over <-chan struct{}, end func()) (code int) {
 				if code = status.ExitStatus(); status.Signaled() {
 					code = 128 + int(status.Signal())
 				}
+				pid = 0 // another may get its id
 				close(ended)
 			}
 			select {
