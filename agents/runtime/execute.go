@@ -67,7 +67,7 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 
 // tellLeft says that a process of the agent was left, and how.
 func (sh *turn) tellLeft(ctx context.Context, tool, how string) error {
-	sh.runtime.log.Warn("a process of an agent "+how, "agent", sh.agent.Name, "tool", tool)
+	sh.runtime.log.Warn("a process of an agent was left", "agent", sh.agent.Name, "tool", tool, "why", how)
 	return sh.say(ctx, "left", fmt.Sprintf("I go on without a process of %s: it %s", tool, how))
 }
 

@@ -220,7 +220,7 @@ func TestTheContainerRunsWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
-	if version == nil || !strings.Contains(string(text), fmt.Sprintf("FROM golang:%s-", version[1])) {
+	if len(version) == 0 || !strings.Contains(string(text), fmt.Sprintf("FROM golang:%s-", version[1])) {
 		t.Errorf("it is not built with Go %s", version[1])
 	}
 	commands := regexp.MustCompile(`(?m)CMD (\[.*\])$`).FindAllStringSubmatch(string(text), -1)

@@ -102,14 +102,14 @@ const commitPatience = 50 * time.Millisecond
 func (m *rows) get(id permissions.ID) (row cachedRow, cached bool) {
 	for waited := false; ; waited = true {
 		m.mu.Lock()
-		if m.begun == nil || !m.begun.all && !m.begun.touched[id] {
-			defer m.mu.Unlock()
-			return m.lru.Get(id)
-		}
 		ended := m.ended
+		changes := m.begun != nil && (m.begun.all || m.begun.touched[id])
+		if !changes {
+			row, cached = m.lru.Get(id)
+		}
 		m.mu.Unlock()
-		if waited {
-			return row, false
+		if !changes || waited {
+			return row, cached
 		}
 		select {
 		case <-ended:

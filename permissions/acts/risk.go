@@ -153,7 +153,8 @@ func Suspected(text json.RawMessage) (commands, files []string) {
 	return in.commands, in.paths
 }
 
-// CodeIn reports whether the input of a tool that is not known has code, or a command that computes what it names or gives code to a program.
+// CodeIn reports whether the input of a tool that is not known has code, or a command that computes what it names or gives code to a
+// program.
 func CodeIn(text json.RawMessage) bool {
 	in := readInput(text)
 	return in.unread || len(in.code)+len(in.queries)+len(in.stdin) > 0 || slices.ContainsFunc(in.commands, func(text string) bool {
@@ -417,7 +418,8 @@ var texts = strings.Fields("echo printf cat gh glab grep egrep fgrep rg ag ack c
 var shellNames = strings.Fields("sh bash zsh dash ksh ash fish mksh rbash")
 
 // coders are programs that get code, or the text of a command, by other means than an interpreter's options.
-var coders = strings.Fields("awk gawk mawk nawk emacs vi vim nvim ex view ed gdb lldb expect ipython jshell pypy tmux screen at batch socat jq")
+var coders = strings.Fields("awk gawk mawk nawk emacs vi vim nvim ex view ed gdb lldb expect ipython jshell pypy tmux screen at " +
+	"batch socat jq")
 
 // GivenCode reports whether a is a program that gets code on its command line or by its input, or names from another program: either may
 // name what does not stand in the command.

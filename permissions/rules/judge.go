@@ -102,8 +102,9 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 	j.read()
 	add(c.Root)
 	add(c.Folder)
-	verb := acts.DeedOf(c.Dialect, c.Tool, c.Input).Verb
-	computed = computed || c.Tool != "" && (verb == acts.Calls || verb == acts.Notes) && acts.CodeIn(c.Input)
+	if verb := acts.DeedOf(c.Dialect, c.Tool, c.Input).Verb; c.Tool != "" && (verb == acts.Calls || verb == acts.Notes) {
+		computed = acts.CodeIn(c.Input) || slices.ContainsFunc(textsIn(c.Input), isGlob)
+	}
 	for _, i := range j.items {
 		computed = computed || i.act.GivenCode()
 		parts := []string{i.name}
@@ -125,6 +126,11 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 		}
 	}
 	return all, j.text(), size <= most && len(j.loose)+len(j.doubts) == 0 && !computed
+}
+
+// isGlob reports whether a text may be a pattern of names: neither prose nor an address.
+func isGlob(text string) bool {
+	return strings.ContainsAny(text, "*?") && !strings.ContainsAny(text, " \n") && !strings.Contains(text, "://")
 }
 
 // text is what stands in a command, or in the input of a tool that is not known.
