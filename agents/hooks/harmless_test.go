@@ -251,6 +251,30 @@ func TestLinksThatStandInACall(t *testing.T) {
 	}
 }
 
+// TestLinksOfShellsThatKeepTheirFolder: the call is denied if a name leads elsewhere when people have answered.
+func TestLinksOfShellsThatKeepTheirFolder(t *testing.T) {
+	at := own.Resolve(t.TempDir())
+	env := func(name string) string { return map[string]string{"HOME": "/root", "PATH": "/usr/bin:/bin"}[name] }
+	for _, call := range [][3]string{
+		{"cursor", "Shell", `{"command":"cp a b","cwd":"` + at + `/sud"}`}, {"cursor", "Shell", `{"command":"cp a b","cwd":"sud"}`},
+		{"codex", "Bash", `{"command":"cp a sud"}`},
+	} {
+		read := func() permissions.Request {
+			return permissions.Request{Hook: call[0], Leads: callOf(t, call[0], call[1], at, call[2]).Leads(env)}
+		}
+		before := read()
+		if err := os.Symlink("/etc", filepath.Join(at, "sud")); err != nil {
+			t.Fatal(err)
+		}
+		if after := read(); after.LeadsAs(before) || after.Elsewhere()[filepath.Join(at, "sud")] != "/etc" {
+			t.Errorf("%s: %v", call, after.Leads)
+		}
+		if err := os.Remove(filepath.Join(at, "sud")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestNotAllThatACallNamesCanBeLookedAt: what cannot be read says nothing of where it leads.
 func TestNotAllThatACallNamesCanBeLookedAt(t *testing.T) {
 	home := own.Resolve(t.TempDir())

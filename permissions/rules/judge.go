@@ -144,7 +144,7 @@ func (j *judge) text() string {
 			texts = append(append(append(texts, i.act.Words...), i.act.Env...), i.act.Stdin)
 		}
 	}
-	if j.Tool != "" && slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches}, d.Verb) {
+	if j.Tool != "" && slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches, acts.Keeps, acts.Strays}, d.Verb) {
 		texts = append(texts, textsIn(j.Input)...)
 	}
 	return strings.Join(texts, "\n")
