@@ -62,7 +62,7 @@ func (s *Store) Verify(ctx context.Context, told ...func(done, all int64)) (head
 }
 
 // VerifyFile is [Store.Verify] for the store at o.Path, which may be a backup, without changing it. Its audit has to
-// reach its mark, if there is one. The keys are o.KeyFile and o.CopyKey, as far as they are readable.
+// reach its mark, if there is one. The keys are o.KeyFile, as far as it is readable, and o.CopyKey.
 func VerifyFile(ctx context.Context, o Options, told ...func(done, all int64)) (v Verified, err error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -73,6 +73,11 @@ func VerifyFile(ctx context.Context, o Options, told ...func(done, all int64)) (
 	}
 	if err := foreignLog(path); err != nil {
 		return v, err
+	}
+	if o.CopyKey != "" {
+		if _, err := readKey(o.CopyKey); err != nil {
+			return v, err
+		}
 	}
 	m, text, err := readMark(path) // before the store, which may be in use
 	if err != nil {
