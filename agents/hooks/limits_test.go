@@ -133,6 +133,34 @@ func TestWhatComesAtTheLastMoment(t *testing.T) {
 	}
 }
 
+// TestLinksThatAreNotLookedAtInTime: what is denied is denied without a look, and what is allowed is not if that does not end.
+func TestLinksThatAreNotLookedAtInTime(t *testing.T) {
+	d, _ := Find("gemini")
+	c, err := d.Read(given(t, "gemini", "x", `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := permissions.CallerUID(1000)
+	for state, most := range map[permissions.State]time.Duration{permissions.Denied: 0, permissions.Approved: lookWithin} {
+		synctest.Test(t, func(t *testing.T) {
+			over := make(chan struct{})
+			c := c
+			c.resolve = func(path string) string { return path }
+			c.follow = func() permissions.Leads { <-over; return permissions.Leads{} }
+			requests := mixed{change: func(r *permissions.Request) {
+				if r.State = state; state == permissions.Denied {
+					r.Answer = permissions.Deny
+				}
+			}}
+			began := time.Now()
+			if v := Decide(t.Context(), requests, caller, c, time.Hour); v.Allowed || time.Since(began) != most {
+				t.Errorf("%s: %+v after %s", state, v, time.Since(began))
+			}
+			close(over)
+		})
+	}
+}
+
 // TestAHungFileSystemDeniesACall: a hook does not wait for it beyond its time, before it asks and after, and what comes later changes
 // nothing.
 func TestAHungFileSystemDeniesACall(t *testing.T) {

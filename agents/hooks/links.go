@@ -43,14 +43,15 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	names, text, whole := rules.Names(rules.Call{
 		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
 	}, maxNames)
+	left := own.MaxLinks
 	for _, name := range names {
-		if to, known := own.Leads(name); known {
+		if to, known := own.Leads(name, &left); known {
 			l.Names[name] = to
 		} else {
 			whole = false // and no rule allows it
 		}
 	}
-	found, all := linksIn(text, c.Request.Cwd, env("HOME"))
+	found, all := linksIn(text, c.Request.Cwd, env("HOME"), &left)
 	for name, to := range found {
 		if !slices.ContainsFunc(names, func(other string) bool { return other == name || strings.HasPrefix(other, name+"/") }) {
 			l.Names[name] = to
@@ -81,7 +82,8 @@ const maxSearched, readingEntry = 256 << 20, 4096
 // linkSearch finds the links whose names stand in a text, at whatever place: which part of it a program takes for a name is not known.
 type linkSearch struct {
 	text  string
-	left  int
+	left  int  // of maxSearched
+	links *int // of own.MaxLinks
 	seen  map[string]bool
 	found map[string]string // where they lead, by their names
 	all   bool              // all of them are found
@@ -108,7 +110,7 @@ func unescaped(part string) string {
 
 // linksIn finds the links that stand in a text: in a folder, in the home if a name may begin there, in the folders above where it says ..,
 // in the root where absolute names stand, and in each folder of those that stands in it, too. Without all, there may be more.
-func linksIn(text, folder, home string) (found map[string]string, all bool) {
+func linksIn(text, folder, home string, links *int) (found map[string]string, all bool) {
 	if text == "" || !filepath.IsAbs(folder) {
 		return nil, text == ""
 	}
@@ -117,7 +119,7 @@ func linksIn(text, folder, home string) (found map[string]string, all bool) {
 		text += "\n" + plain
 	}
 	s := &linkSearch{
-		text: folded(text), left: maxSearched, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc"),
+		text: folded(text), left: maxSearched, links: links, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc"),
 	}
 	folder = own.Resolve(folder)
 	s.look(folder, "", true)
@@ -162,7 +164,7 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 		case e.IsDir():
 			s.look(at, "", told && folder != "/")
 		case e.Type()&fs.ModeSymlink != 0:
-			to, known := own.Leads(at)
+			to, known := own.Leads(at, s.links)
 			if s.all = s.all && known; told && known {
 				s.found[at] = to
 			}

@@ -16,8 +16,8 @@ func TestAFolderThatCannotBeListed(t *testing.T) {
 	home := own.Resolve(t.TempDir())
 	env := func(name string) string { return map[string]string{"HOME": home, "PATH": "/usr/bin:/bin"}[name] }
 	at := filepath.Join(home, "code")
-	for name, mode := range map[string]os.FileMode{"code": 0o755, "code/k": 0o311, "outer": 0o711} {
-		if err := errors.Join(os.Mkdir(filepath.Join(home, name), 0o755), os.Chmod(filepath.Join(home, name), mode)); err != nil {
+	for name, mode := range map[string]os.FileMode{"code/k": 0o311, "outer": 0o711} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(home, name), 0o755), os.Chmod(filepath.Join(home, name), mode)); err != nil {
 			t.Fatal(err)
 		}
 	}

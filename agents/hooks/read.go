@@ -298,9 +298,9 @@ func (c Call) Harmless(env func(string) string) bool {
 	if c.given == nil || c.questions != nil || strings.EqualFold(c.event, "permissionRequest") {
 		return false
 	}
-	read := true
+	read, left := true, own.MaxLinks
 	resolve := func(name string) string {
-		to, known := own.Leads(name)
+		to, known := own.Leads(name, &left)
 		read = read && known
 		return to
 	}

@@ -157,21 +157,24 @@ func InTime[T any](limit time.Duration, look func() (T, error)) (T, error) {
 	}
 }
 
-// resolvePaths returns the paths that a request's names resolve to now, in the time that is left, but at least in a moment. Names on
-// another machine are not resolved.
+// timeToLook is how long looking at files may take: the time that is left, but at least a moment.
+func timeToLook(ctx context.Context) time.Duration {
+	if until, bounded := ctx.Deadline(); bounded {
+		return max(time.Until(until), withdrawWithin)
+	}
+	return lookWithin
+}
+
+// resolvePaths returns the paths that a request's names resolve to now. Names on another machine are not resolved.
 func (c Call) resolvePaths(ctx context.Context, r permissions.Request, caller permissions.Caller) (permissions.Request, error) {
 	if caller.UID < 0 {
 		return r, nil
-	}
-	left := lookWithin
-	if until, bounded := ctx.Deadline(); bounded {
-		left = max(time.Until(until), withdrawWithin)
 	}
 	resolve := own.Resolve
 	if c.resolve != nil {
 		resolve = c.resolve
 	}
-	return InTime(left, func() (permissions.Request, error) {
+	return InTime(timeToLook(ctx), func() (permissions.Request, error) {
 		r.Cwd = resolve(r.Cwd)
 		if r.AffectedPath != "" {
 			r.AffectedPath = resolve(r.AffectedPath)
@@ -300,13 +303,13 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 		if err != nil && h.limited.Err() != nil && !over {
 			err = h.limited.Err() // not the error of a lost connection
 		}
-		if err == nil {
+		if err == nil && r.State != permissions.Denied {
 			now, lost := c.resolvePaths(h.limited, given, h.caller)
+			if c.follow != nil && asked.Kind == permissions.KindTool && lost == nil {
+				now.Leads, lost = InTime(timeToLook(h.limited), func() (permissions.Leads, error) { return c.follow(), nil })
+			}
 			if lost != nil {
 				return permissions.Request{}, Refuse(lost)
-			}
-			if c.follow != nil && asked.Kind == permissions.KindTool {
-				now.Leads = c.follow()
 			}
 			if now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath || !now.LeadsAs(asked) {
 				return permissions.Request{}, Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about " +

@@ -279,10 +279,20 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	return call
 }
 
-// resolving is [own.Resolve] for a caller; "" where a file system does not answer.
+// resolving is [own.Leads] for a caller; "" where that is not known, or a file system does not answer.
 func resolving(caller string) func(name string) string {
+	left := own.MaxLinks
 	return func(name string) string {
-		to, _ := own.AnswerTo(caller, name, func() (string, error) { return own.Resolve(name), nil })
+		at := left
+		to, err := own.AnswerTo(caller, name, func() (string, error) {
+			if to, known := own.Leads(name, &at); known {
+				return to, nil
+			}
+			return "", nil
+		})
+		if err == nil {
+			left = at
+		}
 		return to
 	}
 }

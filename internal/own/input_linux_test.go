@@ -168,3 +168,42 @@ func TestABindMountIsKnownByWhatItIs(t *testing.T) {
 		})
 	}
 }
+
+// TestLongLinksEndASearch: links that cost more than a call may are not followed to their end, and what they lead to may be the daemon's.
+func TestLongLinksEndASearch(t *testing.T) {
+	at := t.TempDir()
+	if err := os.Mkdir(filepath.Join(at, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const links = 60 // of 4 KB
+	for i := range links {
+		to := strings.Repeat("x/../", 810) + fmt.Sprintf("c%d", i+1)
+		if err := os.Symlink(to, filepath.Join(at, fmt.Sprintf("c%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := MaxLinks
+	if to, known := Leads(filepath.Join(at, "c0"), &left); known || left >= 0 {
+		t.Errorf("it leads to %s, with %d left", to, left)
+	}
+	left = MaxLinks
+	end := filepath.Join(at, fmt.Sprintf("c%d", links))
+	costs := 5*(810+1) + strings.Count(end, "/")
+	if to, known := Leads(filepath.Join(at, fmt.Sprintf("c%d", links-5)), &left); !known || to != end || left != MaxLinks-costs {
+		t.Errorf("a short one leads to %s, %t, with %d left", to, known, left)
+	}
+	input := `{"command":"cp`
+	for range 300 {
+		input += " c0"
+	}
+	files := []string{filepath.Join(at, "own", "daycared.db")}
+	if _, may := Look(files, new(atomic.Uint64)).Input(at, []byte(input+` dst"}`)); !may {
+		t.Error("a call with many of them is let through")
+	}
+	if what, found := Find(files, filepath.Join(at, "c0")); !found {
+		t.Errorf("a path of one is let through: %q", what)
+	}
+	if _, found := Find(files, filepath.Join(at, "x")); found {
+		t.Error("another folder is not")
+	}
+}

@@ -55,7 +55,8 @@ func remote(all []mount) (places []string) {
 // remotely returns the remote file system to which a path leads; empty: none does. It looks at nothing there.
 func remotely(path string, places []string) string {
 	if len(places) > 0 {
-		if at, there, _ := walk(path, func(at string) bool { return slices.Contains(places, at) }); there {
+		left := MaxLinks
+		if at, there, _ := walk(path, &left, func(at string) bool { return slices.Contains(places, at) }); there {
 			return at
 		}
 	}

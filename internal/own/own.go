@@ -191,13 +191,14 @@ func (l *Search) find(path string) place {
 	if !known {
 		l.steps.Add(1)
 		l.ahead(path)
-		l.left -= 2 * perEntry * strings.Count(path, "/")
-		clean, leads := filepath.Clean(path), resolve(path)
+		clean, leads := filepath.Clean(path), l.resolve(path)
 		names := []string{clean, leads}
 		if clean != path {
-			names = append(names, resolve(clean))
+			names = append(names, l.resolve(clean))
 		}
-		p = l.judge(names...)
+		if p = l.judge(names...); l.left < 0 && !p.inside {
+			p = place{path, false, true} // it may be
+		}
 		l.places[path] = p
 	}
 	return p
@@ -290,7 +291,7 @@ const globs = "*?[{"
 
 // parts reports whether any part of a text is the name of something that leads to the daemon's files.
 func (l *Search) parts(folder, text string) bool {
-	before, led := ' ', resolve(folder)
+	before, led := ' ', l.resolve(folder)
 	l.globbed = strings.ContainsAny(text, globs)
 	for at, letter := range text {
 		rest := text[at:min(len(text), at+longest)]
@@ -345,7 +346,7 @@ func (l *Search) begins(folder, text string) bool {
 		path, below := filepath.Join(folder, e.Name()), strings.TrimLeft(rest, "/")
 		first, _ := utf8.DecodeRuneInString(below)
 		p, ends := l.find(path), below == rest || !inName(first)
-		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.begins(resolve(path), below) {
+		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.begins(l.resolve(path), below) {
 			return true
 		}
 	}
@@ -374,7 +375,7 @@ func (l *Search) through(folder string, deep int) bool {
 					if p := l.find(path); p.inside || p.around {
 						return true
 					}
-					path = resolve(path)
+					path = l.resolve(path)
 				} else if !e.IsDir() {
 					continue
 				}
@@ -469,21 +470,38 @@ func threadGroup(pid int) (group, parent int) {
 // maxLinks is how many symbolic links are followed per path; the kernel follows 40.
 const maxLinks = 100
 
+// MaxLinks is how many parts of paths are looked at to follow their links: for one path, or for all of a call. The kernel follows as many as
+// 40 links of 2,000 parts each, and agents can make such.
+const MaxLinks = 20_000
+
 // Resolve resolves the symbolic links of an absolute path. What is missing or unreadable keeps its name.
 func Resolve(path string) string {
-	ahead(path, remote(mounts()))
-	return resolve(path)
+	left := MaxLinks
+	at, _ := Leads(path, &left)
+	return at
 }
 
-// Leads is [Resolve]. It is not known where a path leads if a part of it cannot be read.
-func Leads(path string) (at string, known bool) {
+// Leads is [Resolve]. It is not known where a path leads if a part of it cannot be read, or if more parts than are left would have to be.
+func Leads(path string, left *int) (at string, known bool) {
 	ahead(path, remote(mounts()))
-	at, _, known = walk(path, func(string) bool { return false })
+	at, _, known = walk(path, left, func(string) bool { return false })
 	return at, known
 }
 
 func resolve(path string) string {
-	at, _, _ := walk(path, func(string) bool { return false })
+	left := MaxLinks
+	at, _, _ := walk(path, &left, func(string) bool { return false })
+	return at
+}
+
+// resolve is Resolve in a search, which has too little left after long links.
+func (l *Search) resolve(path string) string {
+	left := min(MaxLinks, max(0, l.left/perEntry))
+	before := left
+	at, _, _ := walk(path, &left, func(string) bool { return false })
+	if l.left -= perEntry * (before - left); left < 0 {
+		l.left = -1
+	}
 	return at
 }
 
@@ -491,7 +509,7 @@ func resolve(path string) string {
 const maxPart = 255
 
 // walk is [Leads] as far as the first place where it is to end, which it does not look at.
-func walk(path string, ends func(at string) bool) (at string, ended, known bool) {
+func walk(path string, left *int, ends func(at string) bool) (at string, ended, known bool) {
 	rest, followed := strings.Split(path, "/"), 0
 	at, known = "/", true
 	for len(rest) > 0 {
@@ -507,6 +525,9 @@ func walk(path string, ends func(at string) bool) (at string, ended, known bool)
 		next := filepath.Join(at, part)
 		if ends(next) {
 			return next, true, known
+		}
+		if *left--; *left < 0 {
+			return filepath.Join(append([]string{next}, rest...)...), false, false
 		}
 		target, err := os.Readlink(next)
 		switch { // EINVAL: it is no link
