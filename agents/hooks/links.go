@@ -119,7 +119,8 @@ func linksIn(text, folder, home string, links *int) (found map[string]string, al
 		text += "\n" + plain
 	}
 	s := &linkSearch{
-		text: folded(text), left: maxSearched, links: links, seen: map[string]bool{}, found: map[string]string{}, all: !strings.Contains(text, "/proc"),
+		text: folded(text), left: maxSearched, links: links, seen: map[string]bool{}, found: map[string]string{},
+		all: !strings.Contains(text, "/proc"),
 	}
 	folder = own.Resolve(folder)
 	s.look(folder, "", true)

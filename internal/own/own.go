@@ -470,8 +470,8 @@ func threadGroup(pid int) (group, parent int) {
 // maxLinks is how many symbolic links are followed per path; the kernel follows 40.
 const maxLinks = 100
 
-// MaxLinks is how many parts of paths are looked at to follow their links: for one path, or for all of a call. The kernel follows as many as
-// 40 links of 2,000 parts each, and agents can make such.
+// MaxLinks is how many parts of paths are looked at to follow their links: for one path, or for all of a call. The kernel follows as many
+// as 40 links of 2,000 parts each, and agents can make such.
 const MaxLinks = 20_000
 
 // Resolve resolves the symbolic links of an absolute path. What is missing or unreadable keeps its name.
