@@ -166,7 +166,11 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 			s.look(at, "", told && folder != "/")
 		case e.Type()&fs.ModeSymlink != 0:
 			to, known := own.Leads(at, s.links)
-			if s.all = s.all && known; told && known {
+			if !known {
+				s.all = false
+				continue
+			}
+			if told {
 				s.found[at] = to
 			}
 			s.look(to, "", told)
