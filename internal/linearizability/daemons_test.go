@@ -440,7 +440,8 @@ func (s *three) settledCards() (orphans int) {
 			}
 			orphans++
 			s.settleAll(ctx)
-			toast, err := phone.TapsData(m.ID, buttonOf(m, "Allow once")).Toast(ctx)
+			button := cmp.Or(buttonOf(m, "Allow once"), buttonOf(m, "Deny")) // whoever allowed it can deny it only
+			toast, err := phone.TapsData(m.ID, button).Toast(ctx)
 			says := func(part string) bool { return strings.Contains(toast.Text, part) }
 			if err != nil || !says("Too late") && !says("shown again") && !says("You allowed this.") && !says("You denied this.") { // before
 				s.violated("%s: a card that was not noted, %q, says %q, %v", who, m.Text, toast.Text, err)
