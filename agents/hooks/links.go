@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -94,18 +95,17 @@ var escaped = regexp.MustCompile(`(?:%|\\x)[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0
 
 // unescaped is the letter of what escaped matches.
 func unescaped(part string) string {
-	switch digits := strings.TrimLeft(part, `%\xu`); part[1] {
-	case 'u':
-		letter, _ := strconv.ParseUint(digits, 16, 16) // they are digits
-		return string(rune(letter))
-	case '0', '1', '2', '3':
-		octet, _ := strconv.ParseUint(part[1:], 8, 8) // as above, unless it is of an address
-		if part[0] == '\\' {
-			return string([]byte{byte(octet)})
-		}
+	if octet, is := strings.CutPrefix(part, "%"); is {
+		part = `\x` + octet
 	}
-	octet, _ := strconv.ParseUint(part[len(part)-2:], 16, 8) // as above
-	return string([]byte{byte(octet)})
+	letter, wide, _, err := strconv.UnquoteChar(part, 0)
+	switch {
+	case err != nil:
+		return part
+	case wide:
+		return string(letter)
+	}
+	return string([]byte{byte(letter)})
 }
 
 // linksIn finds the links that stand in a text: in a folder, in the home if a name may begin there, in the folders above where it says ..,
@@ -151,12 +151,7 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		told = !ok || stat.Uid != 0 || info.Mode().Perm()&0o022 != 0
 	}
-	entries, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist) {
-		s.all = false
-	}
-	s.left -= len(entries) * max(len(s.text), readingEntry)
-	for _, e := range entries {
+	for _, e := range s.list(folder) {
 		if !strings.Contains(s.text, prefix+folded(e.Name())) {
 			continue
 		}
@@ -176,4 +171,20 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 			s.look(to, "", told)
 		}
 	}
+}
+
+// list returns the entries of a folder, as many as may be looked at.
+func (s *linkSearch) list(folder string) []fs.DirEntry {
+	most := s.left/max(len(s.text), readingEntry) + 1
+	f, err := os.OpenFile(folder, os.O_RDONLY|syscall.O_DIRECTORY, 0) // a pipe would wait for its other end
+	var entries []fs.DirEntry
+	if err == nil {
+		entries, err = f.ReadDir(most)
+		_ = f.Close() // it was only read
+	}
+	if s.left -= len(entries) * max(len(s.text), readingEntry); err != nil &&
+		!errors.Is(err, io.EOF) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist) {
+		s.all = false
+	}
+	return entries
 }

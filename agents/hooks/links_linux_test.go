@@ -7,8 +7,10 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/internal/own"
+	"github.com/daycared/daycared/permissions"
 )
 
 // TestAFolderThatCannotBeListed: nobody knows what a name in it is, whosever it is.
@@ -41,6 +43,26 @@ func TestAFolderThatCannotBeListed(t *testing.T) {
 	}
 	if got := callOf(t, "claude-code", "Bash", at, `{"command":"frob @x"}`).Leads(env); got.Unknown {
 		t.Errorf("a name in the folder: %v", got)
+	}
+}
+
+// TestALinkToAPipe: looking at it waits for nobody.
+func TestALinkToAPipe(t *testing.T) {
+	at := own.Resolve(t.TempDir())
+	env := func(name string) string { return map[string]string{"HOME": "/root", "PATH": "/usr/bin:/bin"}[name] }
+	pipe := filepath.Join(at, "pipe")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", filepath.Join(at, "tube"))); err != nil {
+		t.Fatal(err)
+	}
+	looked := make(chan permissions.Leads, 1)
+	go func() { looked <- callOf(t, "claude-code", "Bash", at, `{"command":"frob @tube"}`).Leads(env) }()
+	select {
+	case got := <-looked:
+		if got.Unknown || got.Names[filepath.Join(at, "tube")] != pipe {
+			t.Error(got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the other end")
 	}
 }
 
