@@ -16,25 +16,34 @@ import (
 // "daycared sandbox:" on stderr means that it was not started; 128 and more, that a signal ended it. release must be
 // called when the command has ended or will not be started: it kills what is left.
 func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *exec.Cmd, release func(), err error) {
+	cmd, _, release, err = s.command(ctx, w, argv)
+	return cmd, release, err
+}
+
+// command is [Sandbox.Command], and returns our end of the line to the supervisor, too: each byte written is a signal for all in the
+// sandbox, and comes back once they have it.
+func (s *Sandbox) command(ctx context.Context, w Policy, argv []string) (cmd *exec.Cmd, life *os.File, release func(), err error) {
 	if err := s.admit(w); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if w.Dir != "" {
 		if err := plain(w.Dir); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	order := s.spec(w)
 	order.Argv = argv
 	told, err := passSpec(order)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	watched, life, err := os.Pipe()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		_ = told.Close()
-		return nil, nil, fmt.Errorf("prepare a command: %w", err)
+		return nil, nil, nil, fmt.Errorf("prepare a command: %w", err)
 	}
+	_ = unix.SetNonblock(pair[1], true) // for its deadlines
+	watched, life := os.NewFile(uintptr(pair[0]), "life"), os.NewFile(uintptr(pair[1]), "life")
 	let := sync.OnceFunc(func() { _ = life.Close() })
 	cmd = exec.CommandContext(ctx, executable)
 	cmd.Args, cmd.Env, cmd.Dir = []string{supervisorName}, scrubbed(), "/"
@@ -42,7 +51,7 @@ func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *e
 	cmd.SysProcAttr = newSession()
 	cmd.Cancel = func() error { let(); return nil } // the supervisor kills the others first, then exits
 	cmd.WaitDelay = grace
-	return cmd, sync.OnceFunc(func() {
+	return cmd, life, sync.OnceFunc(func() {
 		let()
 		_ = told.Close()
 		_ = watched.Close()

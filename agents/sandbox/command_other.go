@@ -41,6 +41,18 @@ func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *e
 	}), nil
 }
 
+// Job runs a command with the given streams to its end, and returns its exit code, which is negative if there is none.
+func (s *Sandbox) Job(ctx context.Context, w Policy, std Streams, argv ...string) (code int, err error) {
+	cmd, release, err := s.Command(ctx, w, argv...)
+	if err != nil {
+		return -1, err
+	}
+	defer release()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = std.In, std.Out, std.Err
+	err = cmd.Run()
+	return cmd.ProcessState.ExitCode(), err
+}
+
 var executable = self()
 
 func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -55,6 +55,8 @@ func probe(what string, args []string) error {
 		select {}
 	case "daemon":
 		return daemon(args[0], args[1:])
+	case "job":
+		return job(Mode(args[0]), args[1], args[2])
 	case "signal":
 		pid, err := strconv.Atoi(args[0])
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,6 +83,12 @@ type Policy struct {
 	Home    string   // its HOME; empty: its scratch folder
 	Env     []string // NAME=value, besides PATH, HOME, LANG, TERM and TMPDIR
 	Held    Folder   // what of the paths is it or lies in it must still do so; zero: any
+}
+
+// Streams are the standard streams of a [Sandbox.Job].
+type Streams struct {
+	In       *os.File
+	Out, Err io.Writer
 }
 
 // Folder identifies a folder by device and inode. While somebody holds it open, no other folder gets these numbers.

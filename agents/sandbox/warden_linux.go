@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -46,9 +47,9 @@ func guard() (code int, err error) {
 	}
 	defer wipe(made)
 	s.Scratch = made
-	end := killAll
+	all := signalAll
 	if !s.Off {
-		if end, err = domain(); err != nil {
+		if all, err = domain(); err != nil {
 			return 0, fmt.Errorf("hold signals: %w", err)
 		}
 	}
@@ -64,17 +65,45 @@ func guard() (code int, err error) {
 		}
 	}()
 	closeStreams()
-	over := make(chan struct{})
-	go func() { // the daemon closed its end, or is gone
-		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))
-		close(over)
+	orders, over := make(chan func()), make(chan struct{})
+	go func() {
+		defer close(over)
+		obey(os.NewFile(fdLife, "life"), func(sig syscall.Signal) {
+			sent := make(chan struct{})
+			orders <- func() {
+				all(sig)
+				close(sent)
+			}
+			<-sent
+		})
 	}()
 	go func() {
 		for sig := range told {
 			_ = unix.Kill(pid, sig.(syscall.Signal)) //nolint:errcheck,forcetypeassert // every signal here is one
 		}
 	}()
-	return waitForDescendants(pid, over, end), nil
+	return waitForDescendants(pid, orders, over, all), nil
+}
+
+// obey signals everything as the daemon says, see [Sandbox.command], until that closes its end, or is gone. What is to stop may still read
+// something before it does so.
+func obey(life io.ReadWriter, all func(syscall.Signal)) {
+	moves := func(state string) bool { return !strings.Contains("TtZXx", state) }
+	for one := []byte{0}; ; {
+		if _, err := life.Read(one); err != nil {
+			return
+		}
+		sig := syscall.Signal(one[0])
+		all(sig)
+		for range 500 {
+			if sig != unix.SIGSTOP || !anyThread(descendants(os.Getpid(), processes()), moves) {
+				break
+			}
+			time.Sleep(time.Millisecond)
+			all(sig) // where they were looked for, some may have been born since
+		}
+		_, _ = life.Write(one)
+	}
 }
 
 // closeStreams closes the standard streams, so that they end with the command's.
@@ -87,8 +116,8 @@ func closeStreams() {
 
 // waitForDescendants waits until no descendant is left, and returns the command's exit code. Once the command has ended, or over is
 // closed, it ends the others: again after any of them died, which may have left another. It reaps them in the meantime, so that the
-// dead do not fill the table of processes.
-func waitForDescendants(pid int, over <-chan struct{}, end func()) (code int) {
+// dead do not fill the table of processes. Until then it carries out orders.
+func waitForDescendants(pid int, orders <-chan func(), over <-chan struct{}, all func(syscall.Signal)) (code int) {
 	ended, died, none := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(none)
@@ -114,12 +143,18 @@ func waitForDescendants(pid int, over <-chan struct{}, end func()) (code int) {
 			}
 		}
 	}()
-	select {
-	case <-over:
-	case <-ended:
+	for going := true; going; {
+		select {
+		case do := <-orders:
+			do()
+		case <-over:
+			going = false
+		case <-ended:
+			going = false
+		}
 	}
 	for {
-		end()
+		all(unix.SIGKILL)
 		select {
 		case <-died:
 		case <-none:
@@ -128,10 +163,10 @@ func waitForDescendants(pid int, over <-chan struct{}, end func()) (code int) {
 	}
 }
 
-// domain puts this thread, and what it starts from now on, in a Landlock domain out of which no signal goes, and returns what kills all
+// domain puts this thread, and what it starts from now on, in a Landlock domain out of which no signal goes, and returns what signals all
 // the others in it: at once, as the kernel lets none of them fork meanwhile, however fast they do. The command cannot reach this
-// thread, because its own domain is a part of this one. Where signals are not held, they are looked for and killed one by one.
-func domain() (end func(), err error) {
+// thread, because its own domain is a part of this one. Where signals are not held, they are looked for and signalled one by one.
+func domain() (all func(syscall.Signal), err error) {
 	held := func() bool { return errors.Is(unix.Kill(unix.Getppid(), 0), unix.EPERM) } // the daemon, which is outside
 	before := unix.Kill(unix.Getppid(), 0)
 	// Every layer forbids moves between folders unless a rule allows them.
@@ -161,26 +196,29 @@ func domain() (end func(), err error) {
 		return nil, err
 	}
 	if before != nil || !held() {
-		return killAll, nil
+		return signalAll, nil
 	}
 	thread := unix.Gettid()
-	return func() {
+	return func(sig syscall.Signal) {
 		if unix.Gettid() != thread || !held() {
-			killAll()
+			signalAll(sig)
 			return
 		}
-		_ = unix.Kill(-1, unix.SIGKILL)
+		_ = unix.Kill(-1, sig)
 	}, nil
 }
 
 // abiQuiet is the Landlock version that can leave the processes outside, each of which is refused, out of the kernel's audit log.
 const abiQuiet = 7
 
-// killAll kills every descendant of this process and then, for a while, those that became its children since: the successor of a process
-// that forks and exits is found there sooner than among all processes.
-func killAll() {
+// signalAll signals every descendant of this process. If it kills them, then also, for a while, those that became its children since: the
+// successor of a process that forks and exits is found there sooner than among all processes.
+func signalAll(sig syscall.Signal) {
 	for _, pid := range descendants(os.Getpid(), processes()) {
-		_ = unix.Kill(pid, unix.SIGKILL)
+		_ = unix.Kill(pid, sig)
+	}
+	if sig != unix.SIGKILL {
+		return
 	}
 	children, err := os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())) // not in every kernel
 	if err != nil {
@@ -217,10 +255,15 @@ func descendants(of int, parents map[int]int) (below []int) {
 
 // hangs reports whether a process or a descendant of it waits in the kernel for what no signal interrupts.
 func hangs(pid int) bool {
-	for _, of := range append(descendants(pid, processes()), pid) {
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", of))
+	return anyThread(append(descendants(pid, processes()), pid), func(state string) bool { return state == "D" })
+}
+
+// anyThread reports whether a thread of the processes is in such a state.
+func anyThread(of []int, is func(state string) bool) bool {
+	for _, pid := range of {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		for _, thread := range threads {
-			if state, _, ok := stat(thread); ok && state == "D" {
+			if state, _, ok := stat(thread); ok && is(state) {
 				return true
 			}
 		}

@@ -373,17 +373,11 @@ func (c *CLI) runOutside(ctx context.Context, o outside, argv []string) error {
 		}
 	}
 	named := config.Agent{Write: places[1 : 1+len(o.write)], Read: places[1+len(o.write):]}
-	cmd, release, err := sandbox.New(sandbox.Options{Own: ownFiles(cfg, paths)}).Command(ctx, sandbox.Policy{
+	code, err := sandbox.New(sandbox.Options{Own: ownFiles(cfg, paths)}).Job(ctx, sandbox.Policy{
 		Read: named.Read, Write: places[:1+len(o.write)], Network: o.network, Dir: places[0], Home: c.homeOf(named, places[0]),
 		Env: c.handedOn(o.env),
-	}, argv...)
-	if err != nil {
-		return fmt.Errorf("run %s: %w", argv[0], err)
-	}
-	defer release()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.In, c.Out, c.Err
-	err = cmd.Run()
-	switch code := cmd.ProcessState.ExitCode(); {
+	}, sandbox.Streams{In: c.In, Out: c.Out, Err: c.Err}, argv...)
+	switch {
 	case ctx.Err() != nil:
 		return ended(permissions.ExitCancelled, "%s was interrupted", argv[0])
 	case code > 0:

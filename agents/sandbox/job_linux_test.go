@@ -1,0 +1,161 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// job runs a shell script from the standard input's terminal, as `daycared run` does, until SIGTERM. Failed tests leave nothing for long.
+func job(mode Mode, dir, script string) error {
+	brief, done := context.WithTimeout(context.Background(), time.Minute)
+	defer done()
+	ctx, end := signal.NotifyContext(brief, syscall.SIGTERM)
+	defer end()
+	_, err := New(Options{Mode: mode}).Job(ctx, Policy{Write: []string{dir}, Dir: dir},
+		Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, "/bin/sh", "-c", script)
+	return err
+}
+
+// person is somebody at a terminal with a shell.
+type person struct {
+	t        *testing.T
+	keyboard *os.File
+	seen     string
+}
+
+// sits starts a shell with job control in a terminal of its own.
+func sits(t *testing.T, env ...string) *person {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &person{t: t, keyboard: os.NewFile(uintptr(fd), "ptmx")}
+	t.Cleanup(func() { _ = p.keyboard.Close() })
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	shell := exec.CommandContext(t.Context(), "/bin/sh", "-i")
+	shell.Env = append([]string{"PS1=$ ", "PATH=" + Path, "GORACE=atexit_sleep_ms=10"}, env...)
+	shell.Stdin, shell.Stdout, shell.Stderr = screen, screen, screen
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = shell.Process.Kill()
+		_ = shell.Wait()
+	})
+	return p
+}
+
+// types types something and waits until the terminal shows something else.
+func (p *person) types(what, sees string) {
+	p.t.Helper()
+	if err := p.keyboard.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		p.t.Fatal(err)
+	}
+	_, err := p.keyboard.WriteString(what)
+	for some := make([]byte, 1024); err == nil; {
+		if _, after, found := strings.Cut(p.seen, sees); found {
+			p.seen = after
+			return
+		}
+		var n int
+		n, err = p.keyboard.Read(some)
+		p.seen += string(some[:n])
+	}
+	p.t.Fatalf("after %q there is no %q but %q: %v", what, sees, p.seen, err)
+}
+
+// A program that is stopped in a terminal, or in the background, does not go on and reads nothing of what is typed for others.
+func TestAJobThatIsStopped(t *testing.T) {
+	for _, mode := range []Mode{On, Off} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			stopped(t, mode)
+		})
+	}
+}
+
+func stopped(t *testing.T, mode Mode) {
+	dir, name := pipe(t)
+	script := `exec 3>pipe
+(while :; do echo beat >> beats; sleep .005; done) &
+while read -r line; do
+	echo "$line" >> lines
+	before=$(wc -c < beats)
+	while [ "$(wc -c < beats)" = "$before" ]; do sleep .005; done
+	echo "it goes on: $line"
+done`
+	p := sits(t, "SELF="+self(), "DIR="+dir, "SCRIPT="+script, "MODE="+string(mode))
+	const start = `$SELF probe job $MODE "$DIR" "$SCRIPT"`
+	text := func(file string) string {
+		got, _ := os.ReadFile(filepath.Join(dir, file)) // missing: not started
+		return string(got)
+	}
+	still := func(when string) {
+		t.Helper()
+		beats, lines := text("beats"), text("lines")
+		for range 5 {
+			p.types("echo secret$((7*191)) | { sleep .05; cat; }\n", "secret1337")
+		}
+		if text("beats") != beats || text("lines") != lines {
+			t.Errorf("%s it goes on: %d beats instead of %d, and read %q", when, len(text("beats"))/5, len(beats)/5, text("lines"))
+		}
+	}
+	p.types(start+" &\n", "$ ")
+	p.types("until grep -q State:.T /proc/$!/status; do sleep .01; done; echo waits$((7*191))\n", "waits1337")
+	still("in the background")
+	p.types("fg\n", "\n")
+	held, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	p.types("first\n", "it goes on: first")
+	p.types("\x1a", "Stopped")
+	still("stopped")
+	p.types("fg\n", "\n")
+	p.types("second\n", "it goes on: second")
+	p.types("\x1a", "Stopped")
+	p.types("bg\n", "$ ")
+	still("continued in the background")
+	p.types("kill %1; kill -CONT %1\n", "$ ")
+	gone(t, held)
+	if text("lines") != "first\nsecond\n" {
+		t.Errorf("it read %q", text("lines"))
+	}
+}
+
+// A program with another input that runs on in the background cannot read the terminal that it writes to.
+func TestAJobDoesNotReadItsOutput(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []string{"1", "2"} {
+		dir := tempFiles(t)
+		p := sits(t, "SELF="+self(), "DIR="+dir, "SCRIPT=[ -t "+stream+" ] && cat <&"+stream+" >> lines; echo it ended $((7*191)) >&"+stream)
+		p.types(`$SELF probe job on "$DIR" "$SCRIPT" < /dev/null &`+"\n", "it ended 1337")
+		if _, err := os.Stat(filepath.Join(dir, "lines")); err != nil {
+			t.Errorf("stream %s is no terminal any more: %v", stream, err)
+		}
+	}
+}
