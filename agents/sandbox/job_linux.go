@@ -113,8 +113,8 @@ const ignored = 1
 // action sets the action of a signal, unless next is nil, and returns the one before. os/signal does not restore the kernel's default.
 func action(sig syscall.Signal, next *[8]uintptr) (before [8]uintptr) {
 	const sizeOfMask = 8
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(next)), //nolint:gosec // see above
-		uintptr(unsafe.Pointer(&before)), sizeOfMask, 0, 0) //nolint:gosec // the same
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(next)),
+		uintptr(unsafe.Pointer(&before)), sizeOfMask, 0, 0)
 	return before
 }
 

@@ -88,7 +88,7 @@ func guard() (code int, err error) {
 // obey signals everything as the daemon says, see [Sandbox.command], until that closes its end, or is gone. What is to stop may still read
 // something before it does so.
 func obey(life io.ReadWriter, all func(syscall.Signal)) {
-	moves := func(state string) bool { return !strings.Contains("TtZXx", state) }
+	moves := func(state string) bool { return state != "" && !strings.ContainsAny(state, "TtZXx") }
 	for one := []byte{0}; ; {
 		if _, err := life.Read(one); err != nil {
 			return
