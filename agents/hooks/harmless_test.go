@@ -191,10 +191,13 @@ func TestLinksThatStandInACall(t *testing.T) {
 	home := own.Resolve(t.TempDir())
 	env := func(name string) string { return map[string]string{"HOME": home, "PATH": "/usr/bin:/bin"}[name] }
 	at := filepath.Join(home, "code")
-	for _, folder := range []string{"code", "code/k", "code/s x", "code/s x/deep", "beside", "locked"} {
-		if err := os.Mkdir(filepath.Join(home, folder), 0o700); err != nil {
+	for _, folder := range []string{"code", "code/k", "code/s x", "code/s x/deep", "beside", "locked", "outer/in"} {
+		if err := os.MkdirAll(filepath.Join(home, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink("../outer/in", filepath.Join(home, "code/away")); err != nil {
+		t.Fatal(err)
 	}
 	shell := func(command string) string {
 		input, _ := json.Marshal(map[string]string{"command": command}) // it is text
@@ -206,10 +209,15 @@ func TestLinksThatStandInACall(t *testing.T) {
 			{"Bash", shell("frob -a -bcosud x")}, {"Bash", shell("cp a /proc/self/cwd/sud")}, {"Bash", shell(`cp a s\u""d`)},
 			{"Bash", shell("echo sud | xargs cp a")}, {"Bash", shell("cp a SUD")}, {"mcp__fs__copy", `{"dst":"sud"}`},
 			{"mcp__fs__copy", `{"files":{"x.sud":1}}`}, {"mcp__fs__copy", `{"args":"{\"path\":\"s\\u0075d\"}"}`},
-			{"mcp__fs__copy", `{"uri":"file:///x/s%2575d"}`}, {"mcp__sh__run", `{"args":["$'s\\165d'","'s\\x75d'"]}`},
+			{"mcp__fs__copy", `{"uri":"file:///x/s%2575d"}`}, {"mcp__fs__copy", `{"a":"s\\u{75}d"}`},
+			{"mcp__fs__copy", `{"a":"s\\U00000075d"}`}, {"mcp__fs__copy", `{"a":"s&#117;d"}`},
+			{"mcp__sh__run", `{"args":["$'s\\165d'","'s\\x75d'"]}`},
 			{"mcp__sh__run", `{"command":"cp a s?d"}`}, {"mcp__py__run", `{"code":"open(\"su\"+\"d\")"}`},
 			{"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
 			{"Bash", shell("cd .. && cp a code/sud")}, {"Bash", shell("cp a " + at + "/sud")}, {"Bash", shell("cp a ~/code/sud")},
+		},
+		"outer/sud": {
+			{"Bash", shell("frob @away/../sud")}, {"mcp__fs__copy", `{"dst":"away/../sud"}`}, {"Bash", shell("cp a away/../sud")},
 		},
 		"code/5":          {{"mcp__fs__put", `{"to":5}`}},
 		"code/s,d":        {{"Bash", shell("curl -d @s,d https://a.example")}, {"mcp__fs__copy", `{"dst":"x@s,d"}`}},
@@ -241,7 +249,7 @@ func TestLinksThatStandInACall(t *testing.T) {
 			if far := after.Elsewhere(); !after.Unknown && (far == nil || asked.LeadsAs(now)) {
 				t.Errorf("%s: %s: %v", link, call, after)
 			}
-			if computed := strings.ContainsAny(call[1], "|~\u00e9?+$") || strings.Contains(call[1], "/proc/"); before.Unknown && !computed {
+			if computed := strings.ContainsAny(call[1], "|~\u00e9?+$\\") || strings.Contains(call[1], "/proc/"); before.Unknown && !computed {
 				t.Errorf("%s: %s can be allowed once only", link, call)
 			}
 			if err := os.Remove(name); err != nil {

@@ -2,6 +2,8 @@ package hooks
 
 import (
 	"errors"
+	"fmt"
+	"html"
 	"io"
 	"io/fs"
 	"os"
@@ -44,15 +46,15 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	names, text, whole := rules.Names(rules.Call{
 		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
 	}, maxNames)
-	left := own.MaxLinks
+	links := own.Follow()
 	for _, name := range names {
-		if to, known := own.Leads(name, &left); known {
+		if to, known := links.Leads(name); known {
 			l.Names[name] = to
 		} else {
 			whole = false // and no rule allows it
 		}
 	}
-	found, all := linksIn(text, c.Request.Cwd, env("HOME"), &left)
+	found, all := linksIn(text, c.Request.Cwd, env("HOME"), links)
 	for name, to := range found {
 		if !slices.ContainsFunc(names, func(other string) bool { return other == name || strings.HasPrefix(other, name+"/") }) {
 			l.Names[name] = to
@@ -83,20 +85,28 @@ const maxSearched, readingEntry = 256 << 20, 4096
 // linkSearch finds the links whose names stand in a text, at whatever place: which part of it a program takes for a name is not known.
 type linkSearch struct {
 	text  string
-	left  int  // of maxSearched
-	links *int // of own.MaxLinks
+	left  int // of maxSearched
+	links *own.Links
 	seen  map[string]bool
 	found map[string]string // where they lead, by their names
 	all   bool              // all of them are found
 }
 
-// escaped matches a letter as it is in an address, in JSON, or in code.
-var escaped = regexp.MustCompile(`(?:%|\\x)[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2}`)
+var (
+	// escaped matches a letter as it is in an address, in JSON, or in code.
+	escaped = regexp.MustCompile(`(?:%|\\x)[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\U[0-9A-Fa-f]{8}|` +
+		`\\[0-3][0-7]{2}`)
+	// namesProc matches the folder in which links lead to what processes have open.
+	namesProc = regexp.MustCompile(`/proc($|[^\w-])`)
+)
 
 // unescaped is the letter of what escaped matches.
 func unescaped(part string) string {
 	if octet, is := strings.CutPrefix(part, "%"); is {
 		part = `\x` + octet
+	}
+	if code, is := strings.CutPrefix(part, `\u{`); is {
+		part = fmt.Sprintf(`\U%08s`, strings.TrimSuffix(code, "}"))
 	}
 	letter, wide, _, err := strconv.UnquoteChar(part, 0)
 	switch {
@@ -110,25 +120,21 @@ func unescaped(part string) string {
 
 // linksIn finds the links that stand in a text: in a folder, in the home if a name may begin there, in the folders above where it says ..,
 // in the root where absolute names stand, and in each folder of those that stands in it, too. Without all, there may be more.
-func linksIn(text, folder, home string, links *int) (found map[string]string, all bool) {
+func linksIn(text, folder, home string, links *own.Links) (found map[string]string, all bool) {
 	if text == "" || !filepath.IsAbs(folder) {
 		return nil, text == ""
 	}
 	for plain, n := text, 0; n < 2; n++ { // some of it twice
-		plain = escaped.ReplaceAllStringFunc(plain, unescaped)
+		plain = html.UnescapeString(escaped.ReplaceAllStringFunc(plain, unescaped))
 		text += "\n" + plain
 	}
 	s := &linkSearch{
 		text: folded(text), left: maxSearched, links: links, seen: map[string]bool{}, found: map[string]string{},
-		all: !strings.Contains(text, "/proc"),
+		all: !namesProc.MatchString(text),
 	}
-	folder = own.Resolve(folder)
-	s.look(folder, "", true)
-	for at := folder; strings.Contains(text, "..") && at != "/"; at = filepath.Dir(at) {
-		s.look(filepath.Dir(at), "", filepath.Dir(at) != "/")
-	}
+	s.lookAround(own.Resolve(folder), true)
 	if filepath.IsAbs(home) && (strings.Contains(text, "~") || strings.Contains(text, "HOME")) {
-		s.look(own.Resolve(home), "", true)
+		s.lookAround(own.Resolve(home), true)
 	}
 	if strings.Contains(text, "/") {
 		s.look("/", "/", false)
@@ -138,6 +144,14 @@ func linksIn(text, folder, home string, links *int) (found map[string]string, al
 
 // folded is a text in which a name is found as the file systems that fold letters find it.
 func folded(text string) string { return strings.ToLower(norm.NFC.String(text)) }
+
+// lookAround looks at a folder, and at those above if names may lead there.
+func (s *linkSearch) lookAround(folder string, told bool) {
+	s.look(folder, "", told)
+	for at := folder; strings.Contains(s.text, "..") && at != "/" && s.left >= 0; at = filepath.Dir(at) {
+		s.look(filepath.Dir(at), "", told && filepath.Dir(at) != "/")
+	}
+}
 
 // look looks at the entries of a folder, given without links, that stand in the text after a prefix. It tells of the links in it if others
 // than the machine's administrator can make some, or if told.
@@ -160,7 +174,7 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 		case e.IsDir():
 			s.look(at, "", told && folder != "/")
 		case e.Type()&fs.ModeSymlink != 0:
-			to, known := own.Leads(at, s.links)
+			to, known := s.links.Leads(at)
 			if !known {
 				s.all = false
 				continue
@@ -168,7 +182,7 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 			if told {
 				s.found[at] = to
 			}
-			s.look(to, "", told)
+			s.lookAround(to, told)
 		}
 	}
 }

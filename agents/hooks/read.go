@@ -298,9 +298,9 @@ func (c Call) Harmless(env func(string) string) bool {
 	if c.given == nil || c.questions != nil || strings.EqualFold(c.event, "permissionRequest") {
 		return false
 	}
-	read, left := true, own.MaxLinks
+	read, links := true, own.Follow()
 	resolve := func(name string) string {
-		to, known := own.Leads(name, &left)
+		to, known := links.Leads(name)
 		read = read && known
 		return to
 	}

@@ -281,17 +281,17 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 
 // resolving is [own.Leads] for a caller; "" where that is not known, or a file system does not answer.
 func resolving(caller string) func(name string) string {
-	left := own.MaxLinks
+	left := own.Follow()
 	return func(name string) string {
-		at := left
+		links := *left
 		to, err := own.AnswerTo(caller, name, func() (string, error) {
-			if to, known := own.Leads(name, &at); known {
+			if to, known := links.Leads(name); known {
 				return to, nil
 			}
 			return "", nil
 		})
-		if err == nil {
-			left = at
+		if err == nil { // else it may still be used
+			*left = links
 		}
 		return to
 	}

@@ -476,15 +476,23 @@ const MaxLinks = 20_000
 
 // Resolve resolves the symbolic links of an absolute path. What is missing or unreadable keeps its name.
 func Resolve(path string) string {
-	left := MaxLinks
-	at, _ := Leads(path, &left)
+	at, _ := Follow().Leads(path)
 	return at
 }
 
+// Links follows the links of the names in one call. It is not safe for concurrent use.
+type Links struct {
+	places []string // remote file systems
+	left   int      // of MaxLinks
+}
+
+// Follow begins to.
+func Follow() *Links { return &Links{remote(mounts()), MaxLinks} }
+
 // Leads is [Resolve]. It is not known where a path leads if a part of it cannot be read, or if more parts than are left would have to be.
-func Leads(path string, left *int) (at string, known bool) {
-	ahead(path, remote(mounts()))
-	at, _, known = walk(path, left, func(string) bool { return false })
+func (l *Links) Leads(path string) (at string, known bool) {
+	ahead(path, l.places)
+	at, _, known = walk(path, &l.left, func(string) bool { return false })
 	return at, known
 }
 

@@ -136,9 +136,9 @@ type input struct {
 }
 
 var (
-	commandNames = strings.Fields("command cmd script commands commandline cmdline shellcommand chars")
+	commandNames = strings.Fields("command cmd argv script commands commandline cmdline shellcommand chars")
 	folderNames  = strings.Fields("cwd workdir workingdir workingdirectory directory dirpath dir chdir folder")
-	codeNames    = strings.Fields("code expression function javascript js python eval snippet")
+	codeNames    = strings.Fields("code expression function javascript js python eval snippet source cell")
 	patchNames   = strings.Fields("patch input patchtext diff")
 	fileURL      = regexp.MustCompile(`(?i)^file:(//[^/]*)?`)
 	// unconfinedNames are the members by which an agent runs a command outside its own sandbox.
@@ -146,6 +146,9 @@ var (
 	elsewhere       = regexp.MustCompile(`^(/|~|\.\./)[^\n]*$`) // a path, whatever its member is called
 	queryNames      = strings.Fields("sql query queries statement statements")
 )
+
+// statement matches one of a database.
+var statement = regexp.MustCompile(`(?i)\b(select|insert|update|delete|attach|copy|load|create|drop|with)\b`)
 
 // Suspected returns the commands and files that the input of a tool that is not known names, at any depth.
 func Suspected(text json.RawMessage) (commands, files []string) {
@@ -157,7 +160,9 @@ func Suspected(text json.RawMessage) (commands, files []string) {
 // program.
 func CodeIn(text json.RawMessage) bool {
 	in := readInput(text)
-	return in.unread || len(in.code)+len(in.queries)+len(in.stdin) > 0 || slices.ContainsFunc(in.commands, func(text string) bool {
+	computes := func(text string) bool { return strings.ContainsAny(text, "(=;`$\n") }
+	return in.unread || slices.ContainsFunc(slices.Concat(in.code, in.stdin), computes) ||
+		slices.ContainsFunc(in.queries, statement.MatchString) || slices.ContainsFunc(in.commands, func(text string) bool {
 		r := Command(text, "/")
 		return len(r.Doubts) > 0 || slices.ContainsFunc(r.Acts, func(a Act) bool {
 			return a.GivenCode() || slices.ContainsFunc(a.Words, func(w string) bool { return strings.Contains(w, Computed) })

@@ -130,7 +130,7 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 
 // isGlob reports whether a text may be a pattern of names: neither prose nor an address.
 func isGlob(text string) bool {
-	return strings.ContainsAny(text, "*?") && !strings.ContainsAny(text, " \n") && !strings.Contains(text, "://")
+	return strings.ContainsAny(text, "*?[{") && !strings.ContainsAny(text, " \n") && !strings.Contains(text, "://")
 }
 
 // text is what stands in a command, or in the input of a tool that is not known.

@@ -181,14 +181,16 @@ func TestTheTextOfACallMayHaveNames(t *testing.T) {
 			t.Errorf("%s: %q, whole %v", command, text, whole)
 		}
 	}
-	for _, input := range []string{`{"glob":"s*d"}`, `{"a":["s?d"]}`, `{"code":"x"}`, `{"command":"cat $X"}`, `{"command":"python3 -c x"}`} {
+	for _, input := range []string{`{"glob":"s*d"}`, `{"a":["s?d"]}`, `{"code":"f(x)"}`, `{"command":"cat $X"}`, `{"a":"s[u]d"}`,
+		`{"a":"s{u,v}d"}`, `{"argv":["python3","-c","f(x)"]}`, `{"source":"f(x)"}`, `{"query":"select 1"}`, `{"command":"python3 -c x"}`} {
 		call := Call{Dialect: "claude-code", Tool: "mcp__fs__copy", Input: []byte(input), Folder: shop, Root: shop}
 		if _, _, whole := Names(call, 1<<15); whole {
 			t.Errorf("%s has all its names", input)
 		}
 	}
 	for _, input := range []string{
-		`{"a":"sud"}`, `{"a":"Is it *sud*?","b":"https://a.example/?sud"}`, `{"command":"cp a sud"}`, `{"args":["sud"]}`,
+		`{"a":"sud"}`, `{"a":"Is it *sud*?","b":"https://a.example/?sud"}`, `{"query":"golang sud?"}`, `{"code":"sud-123"}`,
+		`{"command":"cp a sud"}`, `{"args":["sud"]}`,
 		`{"files":{"sud":"x"}}`, `{"dst":"@s\u0075d"}`, `{"output_path":"a,sud"}`, `{"url":"file://x/sud"}`,
 	} {
 		for _, tool := range []string{"mcp__fs__copy", "WebFetch"} {
