@@ -245,7 +245,10 @@ func (l *life) taps(ctx context.Context, n int, who string, dice dice) {
 		made := call{from: l.clock.read(), to: forever, reply: reply{word: lost}}
 		toast, err := phone.TapsData(m.ID, buttonOf(m, button)).Toast(ctx)
 		if err == nil {
-			made.to, made.reply = l.clock.read(), toasted(d, toast.Text)
+			made.reply = toasted(d, toast.Text)
+		}
+		if made.reply.word != lost { // what could not be stored is stored later
+			made.to = l.clock.read()
 		}
 		l.three.mu.Lock()
 		l.answers = append(l.answers, onPhone{n, d, m.Text, made})
