@@ -95,7 +95,7 @@ func newRows() *rows {
 }
 
 // commitPatience is how long a reader waits for a commit that has begun, before it reads from the file.
-const commitPatience = 50 * time.Millisecond
+const commitPatience = time.Second
 
 // get returns a request as of the last commit, and waits for one under way that changes it: what was before is over when anybody can have
 // read from the file what that commit writes.
