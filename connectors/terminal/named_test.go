@@ -62,6 +62,7 @@ func TestWhatWasNotShownIsShownFirst(t *testing.T) {
 	p.runs(t, h)
 	p.isAsked(t, *first, "FRST2")
 	p.isAsked(t, *second, "SCND2")
+	p.known(t)
 	p.screen.asked(t, "FRST2")
 	p.types(t, "yes SCND2\n")
 	p.screen.sees(t, "SCND2 has not been shown to you yet; look at it first.")
@@ -94,6 +95,7 @@ func TestSeveralAtOnce(t *testing.T) {
 	p.isAsked(t, *first, "FRST2")
 	p.isAsked(t, *second, "SCND2")
 	p.isAsked(t, *risky, "R5SKY")
+	p.known(t)
 	p.screen.asked(t, "FRST2")
 	for _, code := range []string{"SCND2", "R5SKY"} {
 		p.types(t, "yes "+code+"\n")

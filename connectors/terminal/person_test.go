@@ -190,6 +190,15 @@ func (p *person) isAsked(t testing.TB, r permissions.Request, code string) conne
 	return prompt
 }
 
+// known waits until everything that was sent is known at the console.
+func (p *person) known(t testing.TB) {
+	t.Helper()
+	if err := p.Say("all is here"); err != nil {
+		t.Fatal(err)
+	}
+	p.screen.sees(t, "all is here")
+}
+
 // taker is a handler with rows of its own, which it settles as permissions.Step has it.
 type taker struct {
 	connectortest.Nobody
