@@ -89,17 +89,7 @@ func TestARenamedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := startPiped(t, cmd)
 	var first, second string
 	if _, err := fmt.Fscanf(out, "of %s\n", &first); err != nil || first != "granted/one" {
 		t.Fatalf("it read %q: %v", first, err)

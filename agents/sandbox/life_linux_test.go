@@ -271,6 +271,23 @@ func daemon(dir string, argv []string) error {
 	return cmd.Run()
 }
 
+// startPiped starts a command with pipes as its input and output.
+func startPiped(t *testing.T, cmd *exec.Cmd) (in io.WriteCloser, out io.Reader) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return in, out
+}
+
 // Streams are the caller's, as a server on stdin and stdout needs; signals reach the command.
 func TestStreamsAndSignals(t *testing.T) {
 	cmd, release, err := New(Options{}).Command(t.Context(), Policy{},
@@ -279,17 +296,7 @@ func TestStreamsAndSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := startPiped(t, cmd)
 	lines := bufio.NewScanner(out)
 	for _, word := range []string{"one", "two"} {
 		fmt.Fprintln(in, word)
@@ -316,17 +323,7 @@ func TestAStreamThatIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := startPiped(t, cmd)
 	if said, err := io.ReadAll(out); err != nil || string(said) != "one\n" {
 		t.Errorf("it said %q: %v", said, err)
 	}

@@ -202,17 +202,7 @@ func TestModesOfWhatWasRenamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := startPiped(t, cmd)
 	var before [2]string
 	if _, err := fmt.Fscan(out, &before[0], &before[1]); err != nil || before != [2]string{"sub", "ready"} {
 		t.Fatalf("it said %q first: %v", before, err)

@@ -279,7 +279,7 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	return call
 }
 
-// resolving is [own.Leads] for a caller; "" where that is not known, or a file system does not answer.
+// resolving is [own.Links.Leads] for a caller; "" where that is not known, or a file system does not answer.
 func resolving(caller string) func(name string) string {
 	left := own.Follow()
 	return func(name string) string {

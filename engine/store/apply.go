@@ -12,13 +12,13 @@ import (
 // Apply implements [registry.Store]. With an error of [permissions.Step], and with the refusal while everything is stopped, the
 // Change holds the unchanged row. Using an approval whose grants are no longer in force revokes it instead (see borne).
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
-	var c permissions.Change
 	if by := s.halt.Load(); by != nil && permissions.Halts(e) {
 		c, resumed, err := s.refuse(ctx, id, e, *by)
 		if !resumed {
 			return c, err
 		}
 	}
+	var c permissions.Change
 	var refused error
 	err := s.enter(ctx, &writeJob{of: id, ctx: context.WithoutCancel(ctx), do: func(ctx context.Context, t *tx) error {
 		before, err := s.current(ctx, t, id)

@@ -516,7 +516,7 @@ func (l *Search) resolve(path string) string {
 // maxPart is the most bytes of a file's name.
 const maxPart = 255
 
-// walk is [Leads] as far as the first place where it is to end, which it does not look at.
+// walk is [Links.Leads] as far as the first place where it is to end, which it does not look at.
 func walk(path string, left *int, ends func(at string) bool) (at string, ended, known bool) {
 	rest, followed := strings.Split(path, "/"), 0
 	at, known = "/", true

@@ -147,27 +147,10 @@ var (
 	queryNames      = strings.Fields("sql query queries statement statements")
 )
 
-// statement matches one of a database.
-var statement = regexp.MustCompile(`(?i)\b(select|insert|update|delete|attach|copy|load|create|drop|with)\b`)
-
 // Suspected returns the commands and files that the input of a tool that is not known names, at any depth.
 func Suspected(text json.RawMessage) (commands, files []string) {
 	in := readInput(text)
 	return in.commands, in.paths
-}
-
-// CodeIn reports whether the input of a tool that is not known has code, or a command that computes what it names or gives code to a
-// program.
-func CodeIn(text json.RawMessage) bool {
-	in := readInput(text)
-	computes := func(text string) bool { return strings.ContainsAny(text, "(=;`$\n") }
-	return in.unread || slices.ContainsFunc(slices.Concat(in.code, in.stdin), computes) ||
-		slices.ContainsFunc(in.queries, statement.MatchString) || slices.ContainsFunc(in.commands, func(text string) bool {
-		r := Command(text, "/")
-		return len(r.Doubts) > 0 || slices.ContainsFunc(r.Acts, func(a Act) bool {
-			return a.GivenCode() || slices.ContainsFunc(a.Words, func(w string) bool { return strings.Contains(w, Computed) })
-		})
-	})
 }
 
 func readInput(text json.RawMessage) (in input) {
@@ -421,30 +404,6 @@ func losesData(text string) bool {
 var texts = strings.Fields("echo printf cat gh glab grep egrep fgrep rg ag ack commit tag log notes merge")
 
 var shellNames = strings.Fields("sh bash zsh dash ksh ash fish mksh rbash")
-
-// coders are programs that get code, or the text of a command, by other means than an interpreter's options.
-var coders = strings.Fields("awk gawk mawk nawk emacs vi vim nvim ex view ed gdb lldb expect ipython jshell pypy tmux screen at " +
-	"batch socat jq")
-
-// GivenCode reports whether a is a program that gets code on its command line or by its input, or names from another program: either may
-// name what does not stand in the command.
-func (a Act) GivenCode() bool {
-	if a.Kind != Run || len(a.Words) == 0 {
-		return false
-	}
-	name, args := strings.TrimRight(strings.ToLower(path.Base(a.Words[0])), "0123456789.-"), a.Words[1:]
-	fed := a.Stdin != "" || a.Piped || a.Fed
-	switch {
-	case slices.Contains(databases, name), slices.Contains(coders, name):
-		return true
-	case name == "xargs", name == "parallel", name == "cpio":
-		return fed
-	}
-	return slices.Contains(interpreters, name) && (fed || slices.ContainsFunc(args, func(w string) bool {
-		option := strings.HasPrefix(w, "-") && (strings.ContainsAny(w, "ceErp") || strings.HasPrefix(w, "--"))
-		return option || w == "-" || w == "eval"
-	}))
-}
 
 // run adds the risks of one program.
 func (f *finder) run(a Act, depth int) {

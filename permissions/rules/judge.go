@@ -102,8 +102,9 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 	j.read()
 	add(c.Root)
 	add(c.Folder)
-	if verb := acts.DeedOf(c.Dialect, c.Tool, c.Input).Verb; c.Tool != "" && (verb == acts.Calls || verb == acts.Notes) {
-		computed = acts.CodeIn(c.Input) || slices.ContainsFunc(textsIn(c.Input), isGlob)
+	d := acts.DeedOf(c.Dialect, c.Tool, c.Input)
+	if c.Tool != "" && (d.Verb == acts.Calls || d.Verb == acts.Notes) {
+		computed = computed || acts.CodeIn(c.Input) || slices.ContainsFunc(textsIn(c.Input), isGlob)
 	}
 	for _, i := range j.items {
 		computed = computed || i.act.GivenCode()
@@ -125,7 +126,7 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 			}
 		}
 	}
-	return all, j.text(), size <= most && len(j.loose)+len(j.doubts) == 0 && !computed
+	return all, j.text(d), size <= most && len(j.loose)+len(j.doubts) == 0 && !computed
 }
 
 // isGlob reports whether a text may be a pattern of names: neither prose nor an address.
@@ -134,8 +135,7 @@ func isGlob(text string) bool {
 }
 
 // text is what stands in a command, or in the input of a tool that is not known.
-func (j *judge) text() string {
-	d := acts.DeedOf(j.Dialect, j.Tool, j.Input)
+func (j *judge) text(d acts.Deed) string {
 	texts := []string{j.Command, d.Command}
 	seen := map[*acts.Act]bool{}
 	for _, i := range j.items {
