@@ -2,11 +2,10 @@ package sandbox
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -15,68 +14,78 @@ import (
 )
 
 // Job runs a command with the given streams to its end, as a job of the shell that started this process, and returns its exit code,
-// which is negative if there is none. The kernel's job control does not reach the command, which is in a session of its own: so the
-// command stops when this process is to stop, and does not run while this process is in the background of the terminal that is its input.
+// which is negative if there is none. The command has a terminal of its own, see [ownTerminal]; the kernel's job control does not reach it
+// there. So the command stops when this process is to stop, and does not run while this process is in the background of the terminal that
+// is its input.
 func (s *Sandbox) Job(ctx context.Context, w Policy, std Streams, argv ...string) (code int, err error) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	cmd, life, release, err := s.command(ctx, w, argv)
 	if err != nil {
 		return -1, err
 	}
 	defer release()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = std.In, std.Out, std.Err
-	if !isTerminal(std.In) {
-		cmd.Stdout, cmd.Stderr = unreadable(std.Out), unreadable(std.Err)
+	stops, goes := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	stoppable := action(unix.SIGTSTP, nil)[0] != ignored
+	if stoppable {
+		signal.Notify(stops, unix.SIGTSTP)
 	}
-	stops := make(chan os.Signal, 1)
-	for _, sig := range []syscall.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
-		if action(sig, nil)[0] != ignored {
-			signal.Notify(stops, sig)
-		}
-	}
+	signal.Notify(goes, unix.SIGCONT, unix.SIGWINCH)
 	defer signal.Stop(stops)
+	defer signal.Stop(goes)
 	if !inFront(std.In) {
 		stop(ctx, std.In, unix.SIGTTIN)
 	}
+	p, err := newOwnTerminal(cmd, std)
+	if err != nil {
+		return -1, err
+	}
+	defer p.close()
 	if err := cmd.Start(); err != nil {
 		return cmd.ProcessState.ExitCode(), err
 	}
+	var one sync.Mutex
+	pause := func() {
+		one.Lock()
+		defer one.Unlock()
+		suspend(ctx, life, p, std.In, stops)
+	}
+	p.connect(func(key byte) bool {
+		if !stoppable || !p.suspends(key, cmd.Process.Pid) {
+			return false
+		}
+		pause()
+		return true
+	}, end)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {
 		select {
 		case err := <-ended:
 			return cmd.ProcessState.ExitCode(), err
-		case sig := <-stops:
-			tell(life, unix.SIGSTOP)
-			stop(ctx, std.In, sig.(syscall.Signal)) //nolint:errcheck,forcetypeassert // every signal here is one
-			select {
-			case <-stops: // the person pressed it twice
-			default:
-			}
-			if ctx.Err() == nil {
-				tell(life, unix.SIGCONT)
-			}
+		case <-goes:
+			one.Lock()
+			p.follow()
+			one.Unlock()
+		case <-stops:
+			pause()
 		}
 	}
 }
 
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
-
-// unreadable returns a terminal opened for writing alone: shells open theirs for both, and a command that reads its output in the
-// background would get what is typed.
-func unreadable(w io.Writer) io.Writer {
-	f, is := w.(*os.File)
-	if !is || !isTerminal(f) {
-		return w
+// suspend stops the command and this process until that is continued in the foreground.
+func suspend(ctx context.Context, life *os.File, p *ownTerminal, in *os.File, stops <-chan os.Signal) {
+	p.restore()
+	tell(life, unix.SIGSTOP)
+	stop(ctx, in, unix.SIGTSTP)
+	select {
+	case <-stops: // the person pressed it twice
+	default:
 	}
-	again, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_WRONLY|unix.O_NOCTTY, 0)
-	if err != nil {
-		return struct{ io.Writer }{f} // the command gets a pipe
+	p.follow()
+	if ctx.Err() == nil {
+		tell(life, unix.SIGCONT)
 	}
-	return again
 }
 
 // tell has the supervisor signal everything in the sandbox, and waits for that, but not for long.

@@ -7,11 +7,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
@@ -157,5 +159,110 @@ func TestAJobDoesNotReadItsOutput(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "lines")); err != nil {
 			t.Errorf("stream %s is no terminal any more: %v", stream, err)
 		}
+	}
+}
+
+// Keys that are typed while this process is stopped, or once its terminal is another's, are not the command's.
+func TestAJobReadsWhatIsTypedForItAlone(t *testing.T) {
+	t.Parallel()
+	dir, name := pipe(t)
+	p := sits(t, "SELF="+self(), "DIR="+dir, `SCRIPT=exec 3>pipe; echo it runs $((7*191))
+while read -r line; do echo "$line" >> lines; echo "read: $line"; done`)
+	pid := func() int {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(dir, "pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	const start = `sh -c 'echo $$ > "$DIR/pid"; exec $SELF probe job on "$DIR" "$SCRIPT"'` + "\n"
+	p.types(start, "\n")
+	held, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	p.types("", "it runs 1337")
+	p.types("first\n", "read: first")
+	if err := unix.Kill(pid(), unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.types("", "Stopped")
+	for range 5 {
+		p.types("echo secret$((7*191)) | { sleep .05; cat; }\n", "secret1337")
+	}
+	p.types("fg\n", "SCRIPT") // the shell has read no more
+	p.types("second\n", "read: second")
+	p.types("\x04", "$ ")
+	gone(t, held)
+
+	p.types("sh -i\n", "$ ")
+	p.types("echo $$ > \"$DIR/shell\"\n", "$ ")
+	p.types(start, "\n")
+	again, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	p.types("", "it runs 1337")
+	p.types("third\n", "read: third")
+	shell, err := os.ReadFile(filepath.Join(dir, "shell"))
+	if err == nil {
+		err = exec.CommandContext(t.Context(), "kill", "-9", strings.TrimSpace(string(shell))).Run()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.types("", "Killed")
+	for range 5 {
+		p.types("echo secret$((7*191)) | { sleep .05; cat; }\n", "secret1337")
+	}
+	gone(t, again)
+	if lines, _ := os.ReadFile(filepath.Join(dir, "lines")); string(lines) != "first\nsecond\nthird\n" {
+		t.Errorf("it read %q", lines)
+	}
+}
+
+// A program in a job has what a terminal has: keys as they are pressed, a size that follows, an interrupt for itself alone, jobs of its
+// own. Afterwards the person's terminal is as it was.
+func TestAJobHasATerminal(t *testing.T) {
+	t.Parallel()
+	dir := tempFiles(t)
+	p := sits(t, "SELF="+self(), "DIR="+dir, "SCRIPT=PS1='> ' exec bash --norc --noprofile --noediting -i")
+	p.types("stty -g > \"$DIR/before\"\n", "$ ")
+	p.types("$SELF probe job on \"$DIR\" \"$SCRIPT\"\n", "> ")
+	if err := pty.Setsize(p.keyboard, &pty.Winsize{Rows: 33, Cols: 123}); err != nil {
+		t.Fatal(err)
+	}
+	p.types("until [ \"$(stty size)\" = '33 123' ]; do sleep .01; done; echo size$((7*191))\n", "size1337")
+	p.types("stty raw -echo; echo ready$((7*191)); head -c 3 | od -c; stty sane; echo keys$((7*191))\n", "ready1337")
+	p.types("a\x1a\x03", "a 032 003")
+	p.types("", "keys1337")
+	p.types("(trap 'echo interrupted$((7*191)); exit' INT; echo waits$((7*191)); while :; do sleep .01; done)\n", "waits1337")
+	p.types("\x03", "interrupted1337")
+	p.types("(echo sleeps$((7*191)); sleep 600)\n", "sleeps1337")
+	p.types("\x1a", "Stopped")
+	p.types("kill %1; fg\n", "> ")
+	p.types("exit\n", "$ ")
+	p.types("$SELF probe job on \"$DIR\" 'echo copies$((7*191)); cat; echo all$((7*191))' | cat\n", "copies1337")
+	p.types("line\n", "line\r\nline\r\n")
+	p.types("\x04", "all1337")
+	p.types("", "$ ")
+	p.types("stty -g > \"$DIR/after\"; echo ended$((7*191))\n", "ended1337")
+	before, err := os.ReadFile(filepath.Join(dir, "before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(filepath.Join(dir, "after"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(after) != string(before) {
+		t.Errorf("the terminal was %s and is %s", before, after)
 	}
 }

@@ -54,7 +54,8 @@ func guard() (code int, err error) {
 		}
 	}
 	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	// What the terminal sends reaches the command as well, and must neither end nor stop this process.
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
 	pid, trust, err := fork(s)
 	if err != nil {
 		return 0, err
@@ -79,7 +80,9 @@ func guard() (code int, err error) {
 	}()
 	go func() {
 		for sig := range told {
-			_ = unix.Kill(pid, sig.(syscall.Signal)) //nolint:errcheck,forcetypeassert // every signal here is one
+			if sig == syscall.SIGTERM {
+				_ = unix.Kill(pid, syscall.SIGTERM)
+			}
 		}
 	}()
 	return waitForDescendants(pid, orders, over, all), nil
