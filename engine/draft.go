@@ -127,7 +127,7 @@ func onlyAsks(s *directory.Settings, r permissions.Request) bool {
 
 // ruled is what a rule said of r, and where its names lead.
 func ruled(r permissions.Request, verdict permissions.Verdict) []permissions.Ruling {
-	if verdict.Ask && r.Hook != "" {
+	if verdict.Ask {
 		verdict.Ruling.Leads = r.Leads.Elsewhere()
 	}
 	if verdict.Ruling == (permissions.Ruling{}) {

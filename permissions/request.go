@@ -350,7 +350,7 @@ func (r Request) elsewhere() Leads {
 			return *ruled.Leads
 		}
 	}
-	if l := r.Leads.Elsewhere(); l != nil && r.Hook != "" { // it was not asked yet
+	if l := r.Leads.Elsewhere(); l != nil { // it was not asked yet
 		return *l
 	}
 	return Leads{}

@@ -79,6 +79,14 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	return l
 }
 
+// LeadsOf resolves the links of a tool call of a dialect that another door than the hook's was given, as [Call.Leads] does. It returns
+// [ErrNoFiles] if that takes too long.
+func LeadsOf(dialect string, q permissions.Request, env func(string) string) (permissions.Leads, error) {
+	return InTime(lookWithin, func() (permissions.Leads, error) {
+		return Call{dialect: dialect, given: q.Input, Request: q}.Leads(env), nil
+	})
+}
+
 // maxSearched is how many bytes of text are searched for names, of which a file costs at least so many as readingEntry.
 const maxSearched, readingEntry = 256 << 20, 4096
 

@@ -53,6 +53,10 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if q.Plans() {
 		q.Widest = permissions.Once
 	}
+	q.Cwd = s.o.Cwd
+	if q.Leads, err = s.leads(q); err != nil {
+		return denied(err.Error())
+	}
 	settled, _, err := s.ask(ctx, r, q) // a dialog never shows a tool request
 	if err != nil {
 		return denied(why(err))
@@ -64,7 +68,25 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if in.Tool == schema.ClaudeAsks && settled.Unasked() && settled.RuledBy(permissions.RuleAllows) == "" {
 		return answers(ctx, s, r, in.Input)
 	}
+	now := q
+	if now.Leads, err = s.leads(q); err != nil {
+		return denied(err.Error())
+	}
+	if !now.LeadsAs(q) {
+		return denied("Not allowed: a link was changed while this was asked; try the same call again.")
+	}
 	return said(map[string]any{"behavior": "allow", "updatedInput": settled.Input})
+}
+
+// leads is where the links of a call lead now.
+func (s *Server) leads(q permissions.Request) (permissions.Leads, error) {
+	switch {
+	case q.Tool == schema.ClaudeAsks || q.Plans():
+		return permissions.Leads{}, nil
+	case s.o.Leads == nil:
+		return permissions.Leads{Unknown: true}, nil
+	}
+	return s.o.Leads(q)
 }
 
 // answers asks the questions of a call of Claude Code's own tool for that, one by one. The call is allowed with all answers in its input.

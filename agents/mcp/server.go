@@ -70,6 +70,8 @@ type Options struct {
 	Version string
 	// Cwd and Host are the agent's location, if known; cards show them.
 	Cwd, Host string
+	// Leads resolves the links of a tool call of Claude Code on the agent's machine; nil on any other one, where nobody looks.
+	Leads func(permissions.Request) (permissions.Leads, error)
 	// BehindProxy accepts calls for any host name, because a server in front has checked it.
 	BehindProxy bool
 	// Every is the interval between progress messages, and WithdrawAfter the delay before a cancelled call's request is withdrawn; 0

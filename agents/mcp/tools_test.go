@@ -134,6 +134,38 @@ func TestTimeIsOver(t *testing.T) {
 	}
 }
 
+// A call is allowed as people were shown where its links lead: not otherwise once they have answered, and once only where nobody looks.
+func TestApproveToolLooksAtLinks(t *testing.T) {
+	leads := make(chan string, 2)
+	s := newEnv(t, func(o *mcp.Options) {
+		o.Leads = func(q permissions.Request) (permissions.Leads, error) {
+			return permissions.Leads{Names: map[string]string{"/srv/a": <-leads}}, nil
+		}
+	})
+	c := s.client(modern)
+	for now, want := range map[string]string{"/etc/b": `"allow"`, "/etc/c": "a link was changed"} {
+		leads <- "/etc/b"
+		leads <- now
+		waits := call(t.Context(), c, "approve_tool", shell)
+		r := s.pending(1)[0]
+		if at := r.Elsewhere()["/srv/a"]; at != "/etc/b" {
+			t.Errorf("the card says %q", at)
+		}
+		s.decide(r.ID, permissions.Allow(permissions.Once), "")
+		if got := textOf(t, s.get(waits)); !strings.Contains(got, want) {
+			t.Errorf("it leads to %s: %s", now, got)
+		}
+	}
+	s = newEnv(t, nil)
+	waits := call(t.Context(), s.client(modern), "approve_tool", arguments{"tool_name": "Bash", "input": arguments{"command": "ls"}})
+	r := s.pending(1)[0]
+	if !r.LeadsUnknown() || len(r.Options) != 2 {
+		t.Errorf("nobody looks: unknown %t, offered %v", r.LeadsUnknown(), r.Options)
+	}
+	s.decide(r.ID, permissions.Deny, "")
+	s.get(waits)
+}
+
 // approve_tool always answers with a verdict in the format of Claude Code.
 func TestApproveTool(t *testing.T) {
 	s := newEnv(t, nil)

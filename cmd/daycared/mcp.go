@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/agents/hooks"
 	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/connectors/terminal"
@@ -43,7 +44,8 @@ func (c *CLI) mcp(ctx context.Context) error {
 	host, _ := os.Hostname() // empty if it fails
 	server := mcp.New(mcp.Options{
 		Requests: remoteRequests{asks, &sync.Map{}}, Version: version, Cwd: own.Resolve(cwd), Host: host,
-		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Leads: func(q permissions.Request) (permissions.Leads, error) { return hooks.LeadsOf("claude-code", q, c.env) },
+		Log:   slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	return server.Serve(ctx, c.In, unclosed{c.Out})
 }
