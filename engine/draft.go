@@ -44,7 +44,7 @@ func (e *Engine) draft(
 	}
 	policy := s.PolicyOf(caller)
 	if onlyAsks(s, r) { // a prompt about asking would tell people nothing; docs/hooks.md has the reasons
-		policy.Auto = append(slices.Clone(policy.Auto), r.Tool)
+		policy.Auto, policy.OwnAuto = []string{r.Tool}, false
 	}
 	verdict := policy.Evaluate(r, grants, now)
 	if counts && !verdict.Ask {

@@ -64,6 +64,7 @@ func TestTheImplicitOperatorTakesNobodysPlace(t *testing.T) {
 // Exactly what a reload widens is named.
 func TestWider(t *testing.T) {
 	old := usual()
+	old.Policy.OwnAuto = true
 	old.Policy.HighRiskEffects, old.Policy.HighRiskPatterns = []permissions.Effect{permissions.DoesNetwork}, []string{"*prod*"}
 	old.Routes[0].Quorum, old.Limits.AutoPerMinute = 2, map[string]int{"read_*": 10, "*": 600}
 	if all := directory.Wider(old, old); len(all) != 0 {
@@ -73,9 +74,10 @@ func TestWider(t *testing.T) {
 		change func(*engine.Settings)
 		want   []string
 	}{
-		"A3/forbidden": {func(s *engine.Settings) { s.Policy.Forbidden = nil }, []string{"tools.forbidden no longer has delete_*"}},
-		"A3/gated":     {func(s *engine.Settings) { s.Policy.Gated = nil }, []string{"tools.gated no longer has write_file"}},
-		"A3/auto":      {func(s *engine.Settings) { s.Policy.Auto = []string{"read_file", "*"} }, []string{"tools.auto has *"}},
+		"A3/forbidden":    {func(s *engine.Settings) { s.Policy.Forbidden = nil }, []string{"tools.forbidden no longer has delete_*"}},
+		"A3/gated":        {func(s *engine.Settings) { s.Policy.Gated = nil }, []string{"tools.gated no longer has write_file"}},
+		"A3/auto":         {func(s *engine.Settings) { s.Policy.Auto = []string{"read_file", "*"} }, []string{"tools.auto has *"}},
+		"A3/auto of ours": {func(s *engine.Settings) { s.Policy.OwnAuto = false }, []string{"tools.auto has other agents' tools of these names"}},
 		"A3/high risk": {
 			func(s *engine.Settings) { s.Policy.HighRiskTools = nil }, []string{"high_risk.tools no longer has run_command"},
 		},

@@ -14,6 +14,7 @@ import (
 // Policy determines which tools run unasked, ask or never run, and what is high risk. Patterns are shell globs over tool names.
 type Policy struct {
 	Auto, Gated, Forbidden []string
+	OwnAuto                bool // Auto names tools of ours: no tool of another agent that a hook asks about, which may do something else
 	HighRiskTools          []string
 	HighRiskTags           []Tag // a tag that overlaps one of these is high risk
 	HighRiskEffects        []Effect
@@ -165,7 +166,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	}
 	v.Ask = len(v.Held) < len(r.Tags)
 	for _, c := range r.ToolCalls() {
-		auto, risky, ruled := p.auto(c.Tool), p.risky(r, c), p.ruling(r, c, live, now)
+		auto, risky, ruled := p.auto(r, c), p.risky(r, c), p.ruling(r, c, live, now)
 		v.Ruling = v.Ruling.or(ruled)
 		switch {
 		case matchesTool(p.Forbidden, c.Tool):
@@ -217,12 +218,21 @@ func (r Request) only(c Call) Request {
 	return r
 }
 
-// auto returns the index of the entry of Auto for a tool, -1 if there is none. A pattern does not stand for a shell.
-func (p Policy) auto(tool string) int {
-	if i := slices.Index(p.Auto, tool); i >= 0 || RunsCode(tool) {
+// auto returns the index of the entry of Auto for the tool of a call of r, -1 if there is none. A pattern does not stand for a shell.
+func (p Policy) auto(r Request, c Call) int {
+	if p.OwnAuto && r.Hook != "" && !r.Caller.Ours() && !readsNothing(c) {
+		return -1
+	}
+	if i := slices.Index(p.Auto, c.Tool); i >= 0 || RunsCode(c.Tool) {
 		return i
 	}
-	return match(p.Auto, tool, false)
+	return match(p.Auto, c.Tool, false)
+}
+
+// readsNothing reports whether a call has no input but the empty device, as what tries a hook has.
+func readsNothing(c Call) bool {
+	var in map[string]any
+	return json.Unmarshal(c.Input, &in) == nil && len(in) == 1 && in["path"] == "/dev/null"
 }
 
 // ruling is what the rules say of a call of r, with those of live grants.

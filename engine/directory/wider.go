@@ -58,7 +58,7 @@ func Wider(old, next Settings) (all []string) {
 
 func widerPolicy(of string, old, next permissions.Policy) []string {
 	return slices.Concat(
-		more(of+"tools.auto", old.Auto, next.Auto), fewer(of+"tools.gated", old.Gated, next.Gated),
+		more(of+"tools.auto", foreign(old), foreign(next)), more(of+"tools.auto", old.Auto, next.Auto), fewer(of+"tools.gated", old.Gated, next.Gated),
 		fewer(of+"tools.forbidden", old.Forbidden, next.Forbidden),
 		fewer(of+"high_risk.tools", old.HighRiskTools, next.HighRiskTools),
 		fewer(of+"high_risk.tags", old.HighRiskTags, next.HighRiskTags),
@@ -70,6 +70,14 @@ func widerPolicy(of string, old, next permissions.Policy) []string {
 		fewer(of+"high_risk.enabled", switchedOn(old), switchedOn(next)),
 		more(of+"sandboxed", allowed(old), allowed(next)),
 	)
+}
+
+// foreign is whose tools Auto names besides ours.
+func foreign(p permissions.Policy) []string {
+	if p.OwnAuto {
+		return nil
+	}
+	return []string{"other agents' tools of these names"}
 }
 
 // allowed is allow, if commands that the sandbox keeps in the workspace run unasked.

@@ -358,6 +358,15 @@ func (c *Config) listed(r *report, agent int, list string) string {
 	}
 }
 
+// DefaultAuto reports whether nothing was written under tools.auto.
+func (c *Config) DefaultAuto() bool {
+	if c.from == nil {
+		return true
+	}
+	_, given := c.from.lines["tools.auto"]
+	return !given
+}
+
 // yield removes what was written in one list of an agent from its other lists that are defaults.
 func (c *Config) yield(r *report, agent int) {
 	t, at := c.toolsOf(agent)
