@@ -98,7 +98,8 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 // policy converts the configured lists of tools and what is high risk.
 func policy(cfg *config.Config) permissions.Policy {
 	return permissions.Policy{
-		Auto: cfg.Tools.Auto, OwnAuto: cfg.DefaultAuto(), Gated: cfg.Tools.Gated, Forbidden: cfg.Tools.Forbidden, Sandboxed: cfg.Sandboxed && cfg.Sandbox,
+		Auto: cfg.Tools.Auto, OwnAuto: cfg.DefaultAuto(), Gated: cfg.Tools.Gated, Forbidden: cfg.Tools.Forbidden,
+		Sandboxed:     cfg.Sandboxed && cfg.Sandbox,
 		HighRiskTools: cfg.HighRisk.Tools, HighRiskTags: cfg.HighRisk.Tags,
 		HighRiskEffects: cfg.HighRisk.Kinds, HighRiskPatterns: cfg.HighRisk.Patterns, OnceEnough: !cfg.HighRisk.Enabled,
 		Ordinary: permissions.Ordinary{

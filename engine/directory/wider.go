@@ -58,7 +58,8 @@ func Wider(old, next Settings) (all []string) {
 
 func widerPolicy(of string, old, next permissions.Policy) []string {
 	return slices.Concat(
-		more(of+"tools.auto", foreign(old), foreign(next)), more(of+"tools.auto", old.Auto, next.Auto), fewer(of+"tools.gated", old.Gated, next.Gated),
+		more(of+"tools.auto", foreign(old), foreign(next)), more(of+"tools.auto", old.Auto, next.Auto),
+		fewer(of+"tools.gated", old.Gated, next.Gated),
 		fewer(of+"tools.forbidden", old.Forbidden, next.Forbidden),
 		fewer(of+"high_risk.tools", old.HighRiskTools, next.HighRiskTools),
 		fewer(of+"high_risk.tags", old.HighRiskTags, next.HighRiskTags),
