@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"errors"
-	"fmt"
 	"html"
 	"io"
 	"io/fs"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -101,29 +102,88 @@ type linkSearch struct {
 }
 
 var (
-	// escaped matches a letter as it is in an address, in JSON, or in code.
-	escaped = regexp.MustCompile(`(?:%|\\x)[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\U[0-9A-Fa-f]{8}|` +
-		`\\[0-3][0-7]{2}`)
-	// namesProc matches the folder in which links lead to what processes have open.
-	namesProc = regexp.MustCompile(`/proc($|[^\w-])`)
+	// namesProc matches the folders in which links lead to what processes have open.
+	namesProc = regexp.MustCompile(`/(proc|dev/fd)($|[^\w-])`)
+	// namesRoot matches the root as a text of its own.
+	namesRoot = regexp.MustCompile(`(?m)(^|:)/+$`)
 )
 
-// unescaped is the letter of what escaped matches.
-func unescaped(part string) string {
-	if octet, is := strings.CutPrefix(part, "%"); is {
-		part = `\x` + octet
+// maxReadings is how often a text is decoded: JSON may stand in JSON.
+const maxReadings = 8
+
+// readings are a text, what it is when its escapes are decoded, and again while some are left. Without all, there may be more.
+func readings(text string) (read []string, all bool) {
+	for read = []string{text}; len(read) <= maxReadings; text = read[len(read)-1] {
+		next := html.UnescapeString(decode(text))
+		if next == text {
+			return read, utf8.ValidString(text) // else letters of another encoding
+		}
+		read = append(read, next)
 	}
-	if code, is := strings.CutPrefix(part, `\u{`); is {
-		part = fmt.Sprintf(`\U%08s`, strings.TrimSuffix(code, "}"))
+	return read, false
+}
+
+// escape matches a letter as it is in an address, in JSON, or in code: both halves of it, an octet, its code point, an octal octet, or
+// itself after a backslash.
+var escape = regexp.MustCompile(`^(?is)(?:[%\\]u(d[89ab][\da-f]{2})[%\\]u(d[c-f][\da-f]{2})|(?:%|\\x)([\da-f]{2})|` +
+	`(?-i:\\U)([\da-f]{8})|(?-i:[%\\]u)([\da-f]{4})|\\[ux]\{([\da-f]{1,8})\}|\\(?:o\{)?([0-3]?[0-7]{1,2})\}?|\\(.))`)
+
+// decode decodes each escape in a text once.
+func decode(text string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexAny(text, `\%`)
+		if i < 0 {
+			return b.String() + text
+		}
+		b.WriteString(text[:i])
+		text = text[i:]
+		m := escape.FindStringSubmatch(text[:min(len(text), len(`\x{00000000}`))])
+		if m == nil {
+			b.WriteByte(text[0])
+			text = text[1:]
+			continue
+		}
+		text = text[len(m[0]):]
+		code, _ := strconv.ParseUint(m[1]+m[3]+m[4]+m[5]+m[6], 16, 32) // the pattern has digits alone
+		octal, _ := strconv.ParseUint(m[7], 8, 8)
+		switch at := strings.Index("abefnrtv", m[8]); {
+		case m[2] != "":
+			low, _ := strconv.ParseUint(m[2], 16, 32)
+			b.WriteRune(utf16.DecodeRune(rune(code), rune(low)))
+		case m[3] != "" || m[7] != "":
+			b.WriteByte(byte(code | octal))
+		case m[8] == "":
+			b.WriteRune(rune(code))
+		case at >= 0:
+			b.WriteByte("\a\b\x1b\f\n\r\t\v"[at])
+		case m[8] != "\n": // else the line goes on
+			b.WriteString(m[8])
+		}
 	}
-	letter, wide, _, err := strconv.UnquoteChar(part, 0)
-	switch {
-	case err != nil:
-		return part
-	case wide:
-		return string(letter)
+}
+
+// searched is a text in which the names of links are searched: with what it may be read as, without quotes as for a shell, and with the
+// blanks of a form. Without all, there may be more.
+func searched(text string) (read string, all bool) {
+	texts, all := readings(text)
+	read = strings.Join(texts, "\n")
+	if strings.ContainsAny(read, "\\'\"") {
+		read += "\n" + strings.NewReplacer("\\", "", "'", "", "\"", "").Replace(read)
 	}
-	return string([]byte{byte(letter)})
+	if strings.Contains(read, "+") {
+		read += "\n" + strings.ReplaceAll(read, "+", " ")
+	}
+	return folded(read), all && !namesProc.MatchString(read)
+}
+
+// stands reports whether a name stands in the text after a prefix, as it is or with escapes that are decoded.
+func (s *linkSearch) stands(prefix, name string) bool {
+	if strings.Contains(s.text, prefix+folded(name)) {
+		return true
+	}
+	read, all := readings(name)
+	return len(read) > 1 && (!all || strings.Contains(s.text, prefix+folded(read[len(read)-1])))
 }
 
 // linksIn finds the links that stand in a text: in a folder, in the home if a name may begin there, in the folders above where it says ..,
@@ -132,19 +192,16 @@ func linksIn(text, folder, home string, links *own.Links) (found map[string]stri
 	if text == "" || !filepath.IsAbs(folder) {
 		return nil, text == ""
 	}
-	for plain, n := text, 0; n < 2; n++ { // some of it twice
-		plain = html.UnescapeString(escaped.ReplaceAllStringFunc(plain, unescaped))
-		text += "\n" + plain
-	}
-	s := &linkSearch{
-		text: folded(text), left: maxSearched, links: links, seen: map[string]bool{}, found: map[string]string{},
-		all: !namesProc.MatchString(text),
-	}
+	text, all = searched(text)
+	s := &linkSearch{text: text, left: maxSearched, links: links, seen: map[string]bool{}, found: map[string]string{}, all: all}
 	s.lookAround(own.Resolve(folder), true)
 	if filepath.IsAbs(home) && (strings.Contains(text, "~") || strings.Contains(text, "HOME")) {
 		s.lookAround(own.Resolve(home), true)
 	}
-	if strings.Contains(text, "/") {
+	switch {
+	case namesRoot.MatchString(text): // the name in it may be another text
+		s.look("/", "", false)
+	case strings.Contains(text, "/"):
 		s.look("/", "/", false)
 	}
 	return s.found, s.all && s.left >= 0
@@ -164,7 +221,7 @@ func (s *linkSearch) lookAround(folder string, told bool) {
 // look looks at the entries of a folder, given without links, that stand in the text after a prefix. It tells of the links in it if others
 // than the machine's administrator can make some, or if told.
 func (s *linkSearch) look(folder, prefix string, told bool) {
-	if s.seen[folder] || s.left < 0 || slices.Contains([]string{"/proc", "/sys"}, folder) {
+	if s.seen[folder] || s.left < 0 || permissions.Within("/proc", folder) || folder == "/sys" {
 		return
 	}
 	s.seen[folder] = true
@@ -174,7 +231,7 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 		told = !ok || stat.Uid != 0 || info.Mode().Perm()&0o022 != 0
 	}
 	for _, e := range s.list(folder) {
-		if !strings.Contains(s.text, prefix+folded(e.Name())) {
+		if !s.stands(prefix, e.Name()) {
 			continue
 		}
 		at := filepath.Join(folder, e.Name())

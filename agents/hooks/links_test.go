@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -88,6 +89,9 @@ func TestWhereNamesLead(t *testing.T) {
 	}
 }
 
+// inAnotherWay matches calls that may name what does not stand in them.
+var inAnotherWay = regexp.MustCompile(`/proc/|%E9`)
+
 // TestLinksThatStandInACall: a link that a call may name in any way is told, or the call says that not all was looked at.
 func TestLinksThatStandInACall(t *testing.T) {
 	home := own.Resolve(t.TempDir())
@@ -110,10 +114,14 @@ func TestLinksThatStandInACall(t *testing.T) {
 			{"Bash", shell("cp a sud")}, {"Bash", shell("curl -s -kosud https://a.example")}, {"Bash", shell("tar xvzpPfsud")},
 			{"Bash", shell("frob -a -bcosud x")}, {"Bash", shell("cp a /proc/self/cwd/sud")}, {"Bash", shell(`cp a s\u""d`)},
 			{"Bash", shell("echo sud | xargs cp a")}, {"Bash", shell("cp a SUD")}, {"mcp__fs__copy", `{"dst":"sud"}`},
-			{"mcp__fs__copy", `{"files":{"x.sud":1}}`}, {"mcp__fs__copy", `{"args":"{\"path\":\"s\\u0075d\"}"}`},
+			{"mcp__fs__copy", `{"files":{"x.sud":1}}`}, {"mcp__fs__copy", `{"args":"{\"path\": \"s\\u0075d\"}"}`},
 			{"mcp__fs__copy", `{"uri":"file:///x/s%2575d"}`}, {"mcp__fs__copy", `{"a":"s\\u{75}d"}`},
 			{"mcp__fs__copy", `{"a":"s\\U00000075d"}`}, {"mcp__fs__copy", `{"a":"s&#117;d"}`},
 			{"mcp__sh__run", `{"args":["$'s\\165d'","'s\\x75d'"]}`},
+			{"mcp__fs__copy", `{"a":"{\"b\": \"{\\\"c\\\":\\\"{\\\\\\\"d\\\\\\\":\\\\\\\"s\\\\\\\\u0075d\\\\\\\"}\\\"}\"}"}`},
+			{"mcp__fs__copy", `{"uri":"file:///x/s%25252525252575d"}`}, {"mcp__fs__copy", `{"a":"s\\x{75}d"}`},
+			{"mcp__fs__copy", `{"a":"s%u0075d"}`}, {"mcp__sh__run", `{"args":["s\\165d"]}`}, {"mcp__fs__copy", `{"a":"s\\\nud"}`},
+			{"mcp__sh__run", `{"args":["s''u\\d"]}`}, {"mcp__fs__copy", `{"dir":"/","name":"` + at[1:] + `/sud"}`},
 			{"mcp__sh__run", `{"command":"cp a s?d"}`}, {"mcp__py__run", `{"code":"open(\"su\"+\"d\")"}`},
 			{"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
 			{"Bash", shell("cd .. && cp a code/sud")}, {"Bash", shell("cp a " + at + "/sud")}, {"Bash", shell("cp a ~/code/sud")},
@@ -121,10 +129,18 @@ func TestLinksThatStandInACall(t *testing.T) {
 		"outer/sud": {
 			{"Bash", shell("frob @away/../sud")}, {"mcp__fs__copy", `{"dst":"away/../sud"}`}, {"Bash", shell("cp a away/../sud")},
 		},
-		"code/5":          {{"mcp__fs__put", `{"to":5}`}},
-		"code/s,d":        {{"Bash", shell("curl -d @s,d https://a.example")}, {"mcp__fs__copy", `{"dst":"x@s,d"}`}},
-		"code/s d":        {{"Bash", shell(`sed 's/a/b/w s d' a`)}, {"Bash", shell("cp a 's d'")}},
-		"code/\U0001F4BE": {{"Bash", shell("sed 's/a/b/w \U0001F4BE' a")}},
+		"code/5":   {{"mcp__fs__put", `{"to":5}`}},
+		"code/s,d": {{"Bash", shell("curl -d @s,d https://a.example")}, {"mcp__fs__copy", `{"dst":"x@s,d"}`}},
+		`code/s"d`: {{"mcp__fs__copy", `{"args":"{\"path\": \"s\\\"d\"}"}`},
+			{"mcp__fs__copy", `{"args":"{\"path\": \"s\\u0022d\"}"}`}},
+		`code/s\d`:       {{"mcp__fs__copy", `{"args":"{\"path\": \"s\\\\d\"}"}`}, {"mcp__fs__copy", `{"uri":"file:///x/%73\\d"}`}},
+		`code/s/d`:       {{"mcp__fs__copy", `{"args":"{\"path\": \"s\\/d\"}"}`}},
+		"code/s\td":      {{"mcp__fs__copy", `{"args":"{\"path\": \"s\\td\"}"}`}},
+		"code/50%25":     {{"mcp__fs__copy", `{"uri":"50%2525"}`}, {"mcp__fs__copy", `{"path":"50%25"}`}},
+		"code/caf\u00e9": {{"mcp__fs__copy", `{"uri":"caf%C3%A9"}`}, {"mcp__fs__copy", `{"uri":"caf%E9"}`}},
+		"code/s d": {
+			{"mcp__web__get", `{"url":"http://a.example/?file=s+d"}`}, {"Bash", shell(`sed 's/a/b/w s d' a`)}, {"Bash", shell("cp a 's d'")}},
+		"code/\U0001F4BE": {{"mcp__fs__copy", `{"args":"{\"path\": \"\\ud83d\\udcbe\"}"}`}, {"Bash", shell("sed 's/a/b/w \U0001F4BE' a")}},
 		"code/sue\u0301":  {{"Bash", shell("curl -d @su\u00e9 https://a.example")}},
 		"code/s x/deep/l": {{"Bash", shell("frob @s x/deep/l")}, {"mcp__fs__copy", `{"dst":"x,s x/deep/l"}`}},
 		"code/s x/l":      {{"Bash", shell(`cd "s x" && frob -ol`)}, {"Bash", shell(`frob '--in=s x' -ol`)}},
@@ -151,7 +167,7 @@ func TestLinksThatStandInACall(t *testing.T) {
 			if far := after.Elsewhere(); !after.Unknown && (far == nil || asked.LeadsAs(now)) {
 				t.Errorf("%s: %s: %v", link, call, after)
 			}
-			if computed := strings.ContainsAny(call[1], "|~\u00e9?+$\\") || strings.Contains(call[1], "/proc/"); before.Unknown && !computed {
+			if before.Unknown && !strings.ContainsAny(call[1], "|~\u00e9?+$\\") && !inAnotherWay.MatchString(call[1]) {
 				t.Errorf("%s: %s can be allowed once only", link, call)
 			}
 			if err := os.Remove(name); err != nil {
@@ -181,6 +197,31 @@ func TestLinksOfShellsThatKeepTheirFolder(t *testing.T) {
 		}
 		if err := os.Remove(filepath.Join(at, "sud")); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestLinksToWhatAProcessHasOpen: where they lead depends on the process, so nothing that was allowed of it holds longer than once.
+func TestLinksToWhatAProcessHasOpen(t *testing.T) {
+	at := own.Resolve(t.TempDir())
+	env := func(name string) string { return map[string]string{"HOME": "/root", "PATH": "/usr/bin:/bin"}[name] }
+	for link, to := range map[string]string{"here": "/proc/self/cwd", "three": "/dev/fd/3", "out": "/proc/1/fd/1"} {
+		if err := os.Symlink(to, filepath.Join(at, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, call := range [][2]string{
+		{"Write", `{"file_path":"here/x","content":"x"}`}, {"Write", `{"file_path":"three","content":"x"}`},
+		{"Bash", `{"command":"cp a here/x"}`}, {"Bash", `{"command":"frob @three"}`}, {"Bash", `{"command":"cp a /dev/fd/3"}`},
+		{"mcp__fs__copy", `{"dst":"here/x"}`}, {"mcp__fs__copy", `{"dst":"x,out"}`}, {"mcp__fs__copy", `{"dst":"/dev/fd/3"}`},
+	} {
+		if got := callOf(t, "claude-code", call[0], at, call[1]).Leads(env); !got.Unknown {
+			t.Errorf("%s: %v", call, got)
+		}
+	}
+	for _, command := range []string{"cat /dev/stdin", "date >/dev/stderr", "cp a /dev/null", "cp a 0d1f3fd /dev/null"} {
+		if got := callOf(t, "claude-code", "Bash", at, `{"command":"`+command+`"}`).Leads(env); got.Unknown {
+			t.Errorf("%s can be allowed once only", command)
 		}
 	}
 }

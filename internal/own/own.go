@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -489,11 +490,15 @@ type Links struct {
 // Follow begins to.
 func Follow() *Links { return &Links{remote(mounts()), MaxLinks} }
 
-// Leads is [Resolve]. It is not known where a path leads if a part of it cannot be read, or if more parts than are left would have to be.
+// ofProcess matches what is another file for each process.
+var ofProcess = regexp.MustCompile(`^/proc/(self|thread-self|\d+)/`)
+
+// Leads is [Resolve]. It is not known where a path leads if a part of it cannot be read, if more parts than are left would have to be, or
+// if it depends on the process, unless the path says so: it is in /dev.
 func (l *Links) Leads(path string) (at string, known bool) {
 	ahead(path, l.places)
 	at, _, known = walk(path, &l.left, func(string) bool { return false })
-	return at, known
+	return at, known && (!ofProcess.MatchString(at) || strings.HasPrefix(path, "/dev/"))
 }
 
 func resolve(path string) string {
