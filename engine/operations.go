@@ -14,11 +14,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Find returns a request of this caller as it is; another caller's is unknown. Reading never uses an approval.
+// Find returns a request of this caller as it is; another caller's is unknown. Reading never uses an approval. One that nobody has used is
+// judged again, as when it is handed over, since whoever asked acts on what is read.
 func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	r, err := e.own(ctx, caller, id)
 	if err != nil {
 		return permissions.RequestView{}, err
+	}
+	if r.State == permissions.Approved && r.UsedAt.IsZero() && r.VoidAt.IsZero() {
+		if err := e.stillAllowed(r); err != nil {
+			return permissions.RequestView{}, err
+		}
 	}
 	if r.State != permissions.Pending && r.CollectedAt.IsZero() {
 		c, err := e.registry.Resolve(ctx, id, permissions.Collect{At: e.clock.Stamp()})

@@ -63,6 +63,54 @@ func TestFindReturnsOnlyTheCallersRequests(t *testing.T) {
 	refused(t, err, permissions.CodeSettled)
 }
 
+// What was approved while nobody waited is told to whoever reads it only as long as it would be handed over.
+func TestAnUnusedApprovalIsJudgedAgainWhenItIsRead(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, usual(), m)
+	r := st.approved(m, tool("deploy", `{"n":1}`), allow(), true)
+	used := st.approved(m, tool("deploy", `{"n":2}`), allow(), false)
+	allowed := func(when string) {
+		t.Helper()
+		for _, id := range []permissions.ID{r.ID, used.ID} {
+			if s, err := st.Find(t.Context(), self, id); err != nil || s.Request.State != permissions.Approved {
+				t.Errorf("%s: %s, %v", when, s.Request.State, err)
+			}
+		}
+	}
+	denied := func(code permissions.Code) {
+		t.Helper()
+		_, err := st.Find(t.Context(), self, r.ID)
+		refused(t, err, code)
+		_, err = st.Await(t.Context(), self, r.ID)
+		refused(t, err, code)
+		if s, err := st.Find(t.Context(), self, used.ID); err != nil || s.Request.State != permissions.Approved {
+			t.Errorf("what was handed over: %s, %v", s.Request.State, err)
+		}
+	}
+	if _, err := st.StopAll(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	denied(permissions.CodeStopped)
+	if err := st.Resume(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	allowed("resumed")
+	if _, _, err := st.StopAgent(t.Context(), boss, self.Name); err != nil {
+		t.Fatal(err)
+	}
+	denied(permissions.CodeStopped)
+	if _, err := st.ResumeAgent(t.Context(), boss, self.Name); err != nil {
+		t.Fatal(err)
+	}
+	allowed("the agent is resumed")
+	s := usual()
+	s.Policy.Forbidden = []string{"deploy"}
+	st.Configure(s)
+	denied(permissions.CodeForbidden)
+	st.Configure(usual())
+	allowed("no longer forbidden")
+}
+
 // People see the requests to them; the operator sees everything and may not decide it.
 func TestPeopleSeeOnlyRequestsToThem(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
