@@ -126,7 +126,7 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 			}
 		}
 	}
-	return all, j.text(d), size <= most && len(j.loose)+len(j.doubts) == 0 && !computed
+	return all, j.text(d), size <= most && len(j.loose) == 0 && len(j.doubts) == 0 && !computed
 }
 
 // isGlob reports whether a text may be a pattern of names: neither prose nor an address.

@@ -49,6 +49,7 @@ func TestEachPartOfARuleCounts(t *testing.T) {
 		{allow: "run cp -t src a.go; read ./**; write ./a.go", asked: "cp -t src a.go"},
 		{allow: "run cp -t src a.go; read ./**; write ./a.go; write ./src", allowed: "cp -t src a.go"},
 		{allow: "run cp src a.go; read ./**; write ./a.go", allowed: "cp src a.go"},
+		{allow: "run cp src a.go; read ./**; write ./a.go/src", asked: "cp src a.go"},
 		{deny: "read **/.env", denied: "git commit -m x .env; grep -f .env x; grep -e x .env", asked: "grep .env x; grep -n .env x; grep x -"},
 		{allow: "run git commit -m *; run git commit --message *", deny: "read **/.env",
 			allowed: "git commit -m .env; git commit --message .env"},
@@ -58,7 +59,8 @@ func TestEachPartOfARuleCounts(t *testing.T) {
 		// A reader that changes, removes or has another program remove what it names writes it.
 		{deny: "write **/a",
 			denied: `find a -delete; find a -name x -exec rm {} +; find -L a -execdir sh -c x {} +; find a -ok mv {} b +; find . -fprint a;
-				find a -exec cat {} + -exec rm {} +; find a -exec yq -i x {} +; sudo find a -delete; fd x a -x rm; fd x a -X rm; fd x a --exec rm;
+				find a -exec cat {} + -exec rm {} +; find a -exec; find a -exec yq -i x {} +; sudo find a -delete; fd x a -x rm;
+				fd x a -X rm; fd x a --exec rm;
 				sort -uo a x; sort --output=a x; sort --out a x; yq -i x a; yq --inplace x a; gofmt -w a; tree -o a; less -O a x; base64 -o a`,
 			asked: `find a; find a -name x; find a -exec cat {} +; find a -exec grep -n x {} +; find a -ok echo {} +; sort -u a;
 				yq x a; gofmt -l a; tree --dirsfirst a; less a; base64 a; grep -o x a; ls -o a`},
@@ -119,7 +121,7 @@ func TestGivenRulesAllowTheRest(t *testing.T) {
 // What is not allowed has a reason for each act, and what is allowed has none.
 func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"run ls", "run cat ...", "run true", "tool box/do", "run go vet ./..."},
-		Env: []string{"CI", "GOFLAGS"}})
+		Env: []string{"CI", "GOFLAGS"}}, Rule{Deny: []string{"run rm"}})
 	for _, c := range []struct {
 		call Call
 		want string
@@ -138,6 +140,7 @@ func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
 		{Call{Command: "GOFLAGS='-v -vettool=tools/x' go vet ./..."},
 			"rule 1 would allow go vet ./..., but GOFLAGS may name a program or other sources"},
 		{Call{Command: "cat" + strings.Repeat(" a", maxItems-1) + "; true"}, ""},
+		{Call{Command: "cat" + strings.Repeat(" a", maxItems-2) + " rm"}, ""},
 		{Call{Command: "cat" + strings.Repeat(" a", maxItems) + "; true; true"}, "it does too much to be judged"},
 	} {
 		c.call.Folder, c.call.Root, c.call.Resolve = cmp.Or(c.call.Folder, shop), shop, links(shop)
@@ -145,6 +148,9 @@ func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
 		if got := strings.Join(v.Reasons, "; "); got != c.want || (v.Effect == Allow) != (c.want == "") {
 			t.Errorf("%.80s %s: %q, %q; want %q", c.call.Command, c.call.Input, v.Effect, got, c.want)
 		}
+	}
+	if v := judged(s, "cat"+strings.Repeat(" a", maxItems)+"; rm x"); v.Effect != Deny {
+		t.Errorf("what is too much to be judged is %q, %q", v.Effect, v.Reasons)
 	}
 }
 
@@ -156,8 +162,11 @@ func TestNamesAreBounded(t *testing.T) {
 			t.Errorf("with %d bytes: %q, whole %v", most, got, whole)
 		}
 	}
-	if _, _, whole := Names(call, 1000); !whole {
-		t.Error("with room for all, it is not whole")
+	all, _, _ := Names(call, 1000)
+	for spare, want := range map[int]bool{-1: false, 0: true} {
+		if got, _, whole := Names(call, len(strings.Join(all, ""))+spare); len(got) != len(all) || whole != want {
+			t.Errorf("with room for all and %d: %q, whole %v", spare, got, whole)
+		}
 	}
 	call.Command = "cat a <("
 	if _, _, whole := Names(call, 1000); whole {
@@ -187,6 +196,10 @@ func TestTheTextOfACallMayHaveNames(t *testing.T) {
 		if _, _, whole := Names(call, 1<<15); whole {
 			t.Errorf("%s has all its names", input)
 		}
+	}
+	call := Call{Dialect: "claude-code", Tool: "Read", Input: []byte(`{"file_path":"[s]ud"}`), Folder: shop, Root: shop}
+	if names, _, whole := Names(call, 1<<15); !whole || !slices.Contains(names, shop+"/[s]ud") {
+		t.Errorf("of a file %q, whole %v", names, whole)
 	}
 	for _, input := range []string{
 		`{"a":"sud"}`, `{"a":"Is it *sud*?","b":"https://a.example/?sud"}`, `{"query":"golang sud?"}`, `{"code":"sud-123"}`,
