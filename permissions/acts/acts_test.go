@@ -423,6 +423,15 @@ func TestOptionsAreNamedForRules(t *testing.T) {
 			t.Errorf("the operands of %s are %q, and %d words name it", text, got, named)
 		}
 	}
+	for text, want := range map[string]string{
+		"go test -coverprofile=x": "x", "go test -coverprofile x": "x", "go test -coverprofile": "", "go test -run x": "", "go test -run=x": "",
+		"go": "", "unknown -coverprofile=x": "",
+	} {
+		words := strings.Fields(text)
+		if got := WritesTo(words, len(words)-1); got != want {
+			t.Errorf("the last word of %s has it write %q", text, got)
+		}
+	}
 	for text, want := range map[string]bool{"ls -l": true, "ls /etc": false, "go test ./...": false, "unknown": false} {
 		words := strings.Fields(text)
 		if got := srv.OnlyReads(Act{Kind: Run, Words: words, In: []string{srv.Root}}); got != want {
@@ -583,6 +592,77 @@ func TestABackslashInQuotes(t *testing.T) {
 		var b strings.Builder
 		if escaped(&b, text, "$`\"\\\n"); b.String() != want {
 			t.Errorf("%q is read as %q, not %q", text, b.String(), want)
+		}
+	}
+}
+
+// TestWhatGetsCode names files that do not stand in the command, and so does a program that is given names by another.
+func TestWhatGetsCode(t *testing.T) {
+	for text, want := range map[string]bool{
+		"jq . a": true, "psql shop": true, "/usr/bin/python3.12 -c x": true, "node --eval x": true, "deno eval x": true, "python3 -": true,
+		"python3 <<< x": true, "python3 < x": true, "cat x | python3": true,
+		"find . | xargs rm": true, "parallel rm < x": true, "cpio -o < x": true,
+		"python3 x.py": false, "python3 x.py eval.txt -v": false, "xargs rm": false, "parallel rm": false, "cpio -o": false,
+		"find . | sort": false,
+	} {
+		got := slices.ContainsFunc(Command(text, srv.Root).Acts, Act.GivenCode)
+		if got != want {
+			t.Errorf("%s gets code: %t", text, got)
+		}
+		input, _ := json.Marshal(map[string]string{"command": text}) // it is text
+		if got := CodeIn(input); got != want {
+			t.Errorf("%s as the input of a tool has code: %t", input, got)
+		}
+	}
+	for command, want := range map[string]bool{"rm a": false, "rm $X": true, "if true; then rm a; fi": true} {
+		if got := CodeIn(json.RawMessage(`{"command":"` + command + `"}`)); got != want {
+			t.Errorf("%s computes what it names: %t", command, got)
+		}
+	}
+	for _, a := range []Act{{Kind: Read, Words: []string{"jq"}}, {Kind: Run}} {
+		if a.GivenCode() {
+			t.Errorf("%s %q gets code", a.Kind, a.Words)
+		}
+	}
+}
+
+// TestWhatMayBeRunIsReadLoosely: each word may be a program, whatever parts it from the others, and one that comes again and again is
+// looked at a few times only.
+func TestWhatMayBeRunIsReadLoosely(t *testing.T) {
+	read := func(text string) (found []string) {
+		for a := range Loosely(text, srv.Root) {
+			found = append(found, strings.Join(a.Words, " "))
+		}
+		return found
+	}
+	for _, between := range []string{" ", "\t", "\x01", "=", "\x7f", "\u00a0", "\u200b", "\u2028"} {
+		if got := read("a~" + between + "rm|ä"); !slices.Equal(got, []string{"a~ rm", "rm", "ä"}) {
+			t.Errorf("with %q between: %q", between, got)
+		}
+	}
+	if got := read(strings.Repeat("a ", maxSeen+1) + "rm; a"); len(got) != maxSeen+2 || got[maxSeen] != "rm" {
+		t.Errorf("with a word again and again: %q", got)
+	}
+}
+
+// TestLinesThatShellsReadDifferentlyAreNotRead: where one goes on, a here-document may end before, and what follows is run.
+func TestLinesThatShellsReadDifferentlyAreNotRead(t *testing.T) {
+	for text, want := range map[string]string{
+		"cat <<E\n\\\nE\nrm a\nE":    "a here-document ends in a line that goes on",
+		"cat <<-E\n\t\\\nE\nrm a\nE": "a here-document ends in a line that goes on",
+		"cat <<E\na\\\nb\nE\nls":     "",
+		"cat <<'E'\n\\\nE":           "",
+		"cat <<E\nE":                 "",
+		"cat <1-5":                   "zsh reads <1-5> as a pattern",
+		"cat <a-5":                   "",
+	} {
+		if got := strings.Join(Command(text, srv.Root).Doubts, "; "); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	for text, more := range map[string][]string{"rm <(": nil, "rm <(\\\na": {"rm <(\na"}} {
+		if got := Command(text, srv.Root).Unparsed; !slices.Equal(got, append([]string{text}, more...)) {
+			t.Errorf("of %q could not be parsed: %q", text, got)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func Loosely(text, folder string) iter.Seq[Act] {
 		seen := map[string]int{} // a word that comes again and again in a part is looked at a few times
 		for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\n\r;&|(){}`<>", r) }) {
 			words := strings.FieldsFunc(part, func(r rune) bool {
-				return r <= ' ' || r == '=' || r > '~' && (unicode.IsSpace(r) || unicode.In(r, unicode.C))
+				return r == ' ' || r == '=' || !unicode.IsPrint(r)
 			})
 			clear(seen)
 			for i, word := range words {
