@@ -211,6 +211,23 @@ func TestAHookNamesFilesInFull(t *testing.T) {
 	}
 }
 
+// TestTheInputOfALongCallIsReadFromItsDetails if a hook wrote only its hash; what an agent says by itself is its input as it stands.
+func TestTheInputOfALongCallIsReadFromItsDetails(t *testing.T) {
+	const hash, short = `{"input_bytes":40000,"input_sha256":"00"}`, `{"command":"ls"}`
+	const details = "\"limit\", 1 bytes:\n    5\n\"command\", 13 bytes:\n    ls\n    git push\n"
+	for _, c := range []struct {
+		hook, input, want string
+		condensed         bool
+	}{
+		{"claude-code", hash, `{"command":"ls\ngit push","limit":5}`, true}, {"claude-code", short, short, false}, {"", hash, hash, false},
+	} {
+		r := Request{Kind: KindTool, Hook: c.hook, Input: json.RawMessage(c.input), Details: details}
+		if got, condensed := r.Whole(r.ToolCalls()[0]); string(got) != c.want || condensed != c.condensed {
+			t.Errorf("of %s by hook %q it is %s, condensed %t", c.input, c.hook, got, condensed)
+		}
+	}
+}
+
 // TestWhatLeadsElsewhere: of the names that a hook has resolved, people are shown those that lead elsewhere, and not what follows from
 // a folder above them.
 func TestWhatLeadsElsewhere(t *testing.T) {
