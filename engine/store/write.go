@@ -149,9 +149,6 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 		return err
 	}
 	conn, err := s.writer.Conn(ctx)
-	if err != nil && s.server == nil {
-		return s.fault(ctx, err)
-	}
 	if err != nil {
 		return err
 	}
@@ -240,7 +237,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 		}
 		passed("group.before", len(group))
 		s.tried = t.head
-		if noted = s.server != nil && t.seq > first; noted {
+		if noted = s.server != nil; noted {
 			s.server.told.begin(first, t.seq)
 		}
 		return nil
