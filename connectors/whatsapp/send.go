@@ -111,14 +111,14 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	if err != nil {
 		return &connectors.UnreachableError{Reason: err.Error()}
 	}
-	if p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && p.To.Addresses[Name] != r.number {
-		return connectors.ErrResend // the person has another number now
-	}
 	sent := p.SentAt
 	if sent.IsZero() { // the id was allocated, but a crash or a lost confirmation hides the time of sending, which is later than this
 		sent = p.Request.CreatedAt
 	}
 	switch over := c.now().Sub(sent) > editTime; {
+	case p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && p.To.Addresses[Name] != r.number:
+		c.aside(ctx, func(ctx context.Context) error { return c.endThere(ctx, r, p, over) })
+		return connectors.ErrResend // the person has another number now
 	case over && p.Request.State == permissions.Pending:
 		return nil // the outcome will include the change
 	case over:
@@ -130,6 +130,19 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	}
 	err = c.add(ctx, ref{r.number, newID("")}, edits, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
 	return c.failed(p.To, err)
+}
+
+// endThere says at a number that is no longer the person's, in the card or in a reply, that the card cannot be answered any more.
+func (c *Connector) endThere(ctx context.Context, r ref, p connectors.Prompt, over bool) error {
+	p.Locked, p.To.Name = true, ""
+	cli := c.client.Load()
+	switch {
+	case cli == nil:
+		return errAway
+	case over:
+		return c.add(ctx, ref{r.number, newID("")}, edits, c.textMessage(r.number, p.Code+" · "+head(p, c.now()), r.id, true))
+	}
+	return c.add(ctx, ref{r.number, newID("")}, edits, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
 }
 
 // SendBurst is [connectors.BurstSender]. A list that WhatsApp did not confirm is sent again as the same message.

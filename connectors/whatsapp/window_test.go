@@ -170,14 +170,29 @@ func TestAReloadShowsCardsAsTheirChatMay(t *testing.T) {
 // A card follows its person to another account: the one that is no longer theirs cannot answer.
 func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s := newEnv(t)
-	call, _, code := s.asked("moves along.")
+	call, m, code := s.asked("moves along.")
 	s.settings.People = slices.Clone(s.settings.People)
 	s.moves(0, "+"+numbers["eve"])
 	s.Configure(s.settings)
 	s.sees("eve", "moves along.")
+	s.becomes("fay", m.ID, "This can no longer be answered")
 	s.phones["fay"].Says("yes " + code)
 	s.acknowledged()
 	s.waits(call)
+	s.phones["eve"].Says("yes " + code)
+	s.get(call, permissions.Approved)
+}
+
+// A card that can no longer be edited has a reply that says so.
+func TestAnOldCardFollowsItsPersonToAnotherAccount(t *testing.T) {
+	s := newEnv(t, func(s *env) { s.settings.Approvals.Timeout = time.Hour })
+	call, m, code := s.asked("moves along.")
+	s.server.Advance(20 * time.Minute)
+	s.settings.People = slices.Clone(s.settings.People)
+	s.moves(0, "+"+numbers["eve"])
+	s.Configure(s.settings)
+	s.sees("eve", "moves along.")
+	s.answers("fay", m.ID, code+" · This can no longer be answered.")
 	s.phones["eve"].Says("yes " + code)
 	s.get(call, permissions.Approved)
 }
@@ -193,7 +208,7 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s.ask(sams)
 	s.card("sam", "sam is asked.")
 	s.until("the card is noted", s.noted)
-	call, _, code, confirm := s.late("moves along.")
+	call, m, code, confirm := s.late("moves along.")
 	s.settings.People = slices.Clone(s.settings.People)
 	s.moves(0, "+"+numbers["eve"])
 	s.moves(1, "+491700000777")
@@ -201,6 +216,7 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s.sees("other", "sam is asked.") // the reload has been seen to
 	confirm()
 	s.sees("eve", "moves along.")
+	s.becomes("fay", m.ID, "This can no longer be answered")
 	s.phones["fay"].Says("yes " + code)
 	s.acknowledged()
 	s.waits(call)
