@@ -458,8 +458,12 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 				refused(t, err, c.code)
 				return
 			}
-			if r, err := st.askAndLeave(self, q); r.State != c.state {
+			r, err := st.askAndLeave(self, q)
+			if r.State != c.state {
 				t.Errorf("it is %s, %v", r.State, err)
+			}
+			if r.State == permissions.Pending && len(r.Options) != 2 {
+				t.Errorf("it is asked about each time, and %v is offered", r.Options)
 			}
 		})
 	}

@@ -68,6 +68,9 @@ func (e *Engine) draft(
 	if !caller.Ours() { // only the daemon's own agents know which of them is in the foreground; see front
 		r.Background, r.Foreground = true, ""
 	}
+	if around { // so it is asked about each time
+		q.Widest = permissions.Once
+	}
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
 	if r.Offers(permissions.Allow(permissions.Rule)) && verdict.Ask {
 		if _, why := s.Propose(r, nil, "", now); why != "" {

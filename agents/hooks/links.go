@@ -47,6 +47,9 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	names, text, whole := rules.Names(rules.Call{
 		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
 	}, maxNames)
+	if changesFolder.MatchString(text) && env("CDPATH") != "" {
+		whole = false
+	}
 	links := own.Follow()
 	for _, name := range names {
 		if to, known := links.Leads(name); known {
@@ -87,6 +90,9 @@ func LeadsOf(dialect string, q permissions.Request, env func(string) string) (pe
 		return Call{dialect: dialect, given: q.Input, Request: q}.Leads(env), nil
 	})
 }
+
+// changesFolder matches commands that look for the folder in the environment's CDPATH.
+var changesFolder = regexp.MustCompile(`\bcd\b`)
 
 // maxSearched is how many bytes of text are searched for names, of which a file costs at least so many as readingEntry.
 const maxSearched, readingEntry = 256 << 20, 4096

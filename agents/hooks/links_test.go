@@ -123,6 +123,7 @@ func TestLinksThatStandInACall(t *testing.T) {
 			{"mcp__fs__copy", `{"a":"s%u0075d"}`}, {"mcp__sh__run", `{"args":["s\\165d"]}`}, {"mcp__fs__copy", `{"a":"s\\\nud"}`},
 			{"mcp__sh__run", `{"args":["s''u\\d"]}`}, {"mcp__fs__copy", `{"dir":"/","name":"` + at[1:] + `/sud"}`},
 			{"mcp__sh__run", `{"command":"cp a s?d"}`}, {"mcp__py__run", `{"code":"open(\"su\"+\"d\")"}`},
+			{"Glob", `{"pattern":"sud"}`}, {"Glob", `{"pattern":"sud/*.go"}`},
 			{"WebFetch", `{"url":"file://` + at + `/s%75d","prompt":"x"}`},
 			{"Bash", shell("cd .. && cp a code/sud")}, {"Bash", shell("cp a " + at + "/sud")}, {"Bash", shell("cp a ~/code/sud")},
 		},
@@ -197,6 +198,25 @@ func TestLinksOfShellsThatKeepTheirFolder(t *testing.T) {
 		}
 		if err := os.Remove(filepath.Join(at, "sud")); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestTheFolderOfACommandMayBeFoundByTheEnvironment: CDPATH says where cd goes.
+func TestTheFolderOfACommandMayBeFoundByTheEnvironment(t *testing.T) {
+	at, cdpath := own.Resolve(t.TempDir()), ""
+	env := func(name string) string {
+		return map[string]string{"HOME": "/root", "PATH": "/usr/bin:/bin", "CDPATH": cdpath}[name]
+	}
+	unknown := func(command string) bool {
+		return callOf(t, "claude-code", "Bash", at, `{"command":"`+command+`"}`).Leads(env).Unknown
+	}
+	for _, command := range []string{"cd f && cp a b", "(cd f; make)"} {
+		if cdpath = ""; unknown(command) {
+			t.Errorf("%s can be allowed once only", command)
+		}
+		if cdpath = "/srv"; !unknown(command) || unknown("cp a cdr") {
+			t.Errorf("%s with CDPATH", command)
 		}
 	}
 }

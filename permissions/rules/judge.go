@@ -134,7 +134,7 @@ func isGlob(text string) bool {
 	return strings.ContainsAny(text, "*?[{") && !strings.ContainsAny(text, " \n") && !strings.Contains(text, "://")
 }
 
-// text is what stands in a command, or in the input of a tool that is not known.
+// text is what stands in a command, in a pattern of names, or in the input of a tool that is not known.
 func (j *judge) text(d acts.Deed) string {
 	texts := []string{j.Command, d.Command}
 	seen := map[*acts.Act]bool{}
@@ -146,6 +146,9 @@ func (j *judge) text(d acts.Deed) string {
 	}
 	if j.Tool != "" && slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches, acts.Keeps, acts.Strays}, d.Verb) {
 		texts = append(texts, textsIn(j.Input)...)
+	}
+	if d.Verb == acts.Lists {
+		texts = append(texts, d.Pattern)
 	}
 	return strings.Join(texts, "\n")
 }
