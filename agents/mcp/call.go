@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,7 +55,9 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if q.Plans() {
 		q.Widest = permissions.Once
 	}
-	q.Cwd = s.o.Cwd
+	if here(q) {
+		q.Cwd = s.o.Cwd
+	}
 	if q.Leads, err = s.leads(q); err != nil {
 		return denied(err.Error())
 	}
@@ -80,13 +84,38 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 
 // leads is where the links of a call lead now.
 func (s *Server) leads(q permissions.Request) (permissions.Leads, error) {
+	known := q.Cwd != ""
+	q.Cwd = s.o.Cwd
 	switch {
 	case q.Tool == schema.ClaudeAsks || q.Plans():
 		return permissions.Leads{}, nil
 	case s.o.Leads == nil:
 		return permissions.Leads{Unknown: true}, nil
 	}
-	return s.o.Leads(q)
+	l, err := s.o.Leads(q)
+	l.Unknown = l.Unknown || !known
+	return l, err
+}
+
+// here reports whether a call of approve_tool is in the folder in which Claude Code was started, as servers are. Its own shell is where
+// earlier commands went, and so are the relative names that its own tools get.
+func here(q permissions.Request) bool {
+	var in struct {
+		File     string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+		Path     string `json:"path"`
+	}
+	switch effect := permissions.EffectOf(q.Tool); {
+	case strings.HasPrefix(q.Tool, "mcp__"):
+		return true
+	case effect == permissions.DoesExecute:
+		return false
+	case effect == permissions.DoesRead, effect == permissions.DoesEdit:
+		relative := func(name string) bool { return name != "" && !filepath.IsAbs(name) }
+		return json.Unmarshal(q.Input, &in) == nil && in.File+in.Notebook+in.Path != "" &&
+			!slices.ContainsFunc([]string{in.File, in.Notebook, in.Path}, relative)
+	}
+	return true
 }
 
 // answers asks the questions of a call of Claude Code's own tool for that, one by one. The call is allowed with all answers in its input.
@@ -138,7 +167,9 @@ var errOther = errors.New("the answer is about another request than this one; no
 
 // ask submits q and waits, beside the client's own dialog if there is one. A repeated question continues the abandoned call.
 func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.Request) (permissions.Request, *dialog, error) {
-	q.Cwd, q.Host = s.o.Cwd, s.o.Host
+	if q.Host = s.o.Host; q.Kind != permissions.KindTool {
+		q.Cwd = s.o.Cwd
+	}
 	if client := r.ClientInfo(); client != nil && q.Agent == "" {
 		letters := []rune(client.Name)
 		q.Agent = string(letters[:min(len(letters), permissions.MaxName)])

@@ -166,6 +166,34 @@ func TestApproveToolLooksAtLinks(t *testing.T) {
 	s.get(waits)
 }
 
+// TestTheFolderOfClaudeCodesShellIsNotKnown: it is where earlier commands went, and so is what its own tools are given by a relative name.
+// No rule allows such a call, it is allowed once only, and its card names no folder.
+func TestTheFolderOfClaudeCodesShellIsNotKnown(t *testing.T) {
+	s := newEnv(t, func(o *mcp.Options) {
+		o.Cwd, o.Leads = "/srv/ci", func(permissions.Request) (permissions.Leads, error) { return permissions.Leads{}, nil }
+	})
+	for _, c := range []struct {
+		tool  string
+		input arguments
+		known bool
+	}{
+		{"Bash", arguments{"command": "./go.sh"}, false}, {"Bash", arguments{"command": "x", "run_in_background": true}, false},
+		{"Grep", arguments{"pattern": "x"}, false}, {"Glob", arguments{"pattern": "*.go", "path": "src"}, false},
+		{"Write", arguments{"file_path": "x", "content": "y"}, false}, {"Read", arguments{"file_path": "/srv/x", "path": "y"}, false},
+		{"Write", arguments{"file_path": "/srv/x", "content": "y"}, true}, {"NotebookEdit", arguments{"notebook_path": "/srv/x"}, true},
+		{"Grep", arguments{"pattern": "x", "path": "/srv"}, true}, {"mcp__fs__run_command", arguments{"command": "x"}, true},
+		{"WebFetch", arguments{"url": "https://a.example", "prompt": "x"}, true},
+	} {
+		waits := call(t.Context(), s.client(modern), "approve_tool", arguments{"tool_name": c.tool, "input": c.input})
+		r := s.pending(1)[0]
+		if known := r.Cwd == "/srv/ci" && !r.LeadsUnknown(); known != c.known || r.Cwd != "" && !known {
+			t.Errorf("%s %v: in %q, unknown %t", c.tool, c.input, r.Cwd, r.LeadsUnknown())
+		}
+		s.decide(r.ID, permissions.Deny, "")
+		s.get(waits)
+	}
+}
+
 // approve_tool always answers with a verdict in the format of Claude Code.
 func TestApproveTool(t *testing.T) {
 	s := newEnv(t, nil)
