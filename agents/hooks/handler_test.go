@@ -70,10 +70,16 @@ func post(ctx context.Context, address, body string) <-chan reply {
 	return done
 }
 
-func pending(t *testing.T, env *wiretest.Env) permissions.ID {
+// pending waits until one request is pending, unless the hook that asks has been answered.
+func pending[T any](t *testing.T, env *wiretest.Env, answer <-chan T) permissions.ID {
 	t.Helper()
 	var ids []permissions.ID
-	wiretest.Eventually(t, "one is pending", func() bool { ids = env.PendingIDs(); return len(ids) == 1 })
+	wiretest.Eventually(t, "one is pending", func() bool {
+		if ids = env.PendingIDs(); len(answer) > 0 {
+			t.Fatalf("nobody was asked: %+v", <-answer)
+		}
+		return len(ids) == 1
+	})
 	return ids[0]
 }
 
@@ -111,7 +117,7 @@ func TestTheAnswerOfAPersonIsTheHooks(t *testing.T) {
 		{permissions.Deny, "use make", `denied by the user. fay: \"use make\""`},
 	} {
 		done := post(t.Context(), address+"/hook/claude-code", bash)
-		decide(t, env, pending(t, env), c.answer, c.why)
+		decide(t, env, pending(t, env, done), c.answer, c.why)
 		if got := <-done; got.status != 200 || !strings.Contains(got.text, c.want) {
 			t.Errorf("%+v, want %s", got, c.want)
 		}
@@ -133,7 +139,7 @@ func TestTheDaemonReadsNoFileForAHook(t *testing.T) {
 	address, _ := serve(t, env)
 	done := post(t.Context(), address+"/hook/claude-code", fmt.Sprintf(`{"session_id":"s","cwd":"/","hook_event_name":"PreToolUse",`+
 		`"tool_name":"Edit","tool_input":{"file_path":%q,"old_string":"x","new_string":"y"}}`, path))
-	decide(t, env, pending(t, env), permissions.Deny, "")
+	decide(t, env, pending(t, env, done), permissions.Deny, "")
 	if r := <-done; r.err != nil || !strings.Contains(r.text, "deny") {
 		t.Errorf("the hook has %+v", r)
 	}
@@ -180,7 +186,7 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 			}
 			done := make(chan hooks.Verdict, 1)
 			go func() { done <- hooks.Decide(t.Context(), env, c.caller, call, time.Minute) }()
-			decide(t, env, pending(t, env), permissions.Allow(permissions.Once), "")
+			decide(t, env, pending(t, env, done), permissions.Allow(permissions.Once), "")
 			if v := <-done; !v.Allowed {
 				t.Errorf("%+v", v)
 			}
@@ -219,7 +225,7 @@ func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
 			}
 			env, done := wiretest.NewEnv(t), make(chan hooks.Verdict, 1)
 			go func() { done <- hooks.Decide(t.Context(), env, uid, call, time.Minute) }()
-			id := pending(t, env)
+			id := pending(t, env, done)
 			turn(c.then)
 			decide(t, env, id, permissions.Allow(permissions.Once), "")
 			if v := <-done; v.Allowed != (c.says == "") || !strings.Contains(v.Reason, c.says) {
@@ -238,10 +244,10 @@ func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
 		!strings.Contains(got.text, "still waiting for fay; try the same call again") {
 		t.Fatalf("%+v", got)
 	}
-	id := pending(t, env)
+	id := pending[reply](t, env, nil)
 	done := post(t.Context(), address+"/hook/claude-code", bash)
 	wiretest.Eventually(t, "the next call waits", func() bool { return env.Waiters(id) == 1 })
-	decide(t, env, pending(t, env), permissions.Allow(permissions.Once), "")
+	decide(t, env, pending(t, env, done), permissions.Allow(permissions.Once), "")
 	if got := <-done; !strings.Contains(got.text, `"allow"`) {
 		t.Errorf("%+v", got)
 	}
@@ -253,7 +259,7 @@ func TestAnAgentThatHangsUpCancels(t *testing.T) {
 	address, _ := serve(t, env)
 	ctx, hangUp := context.WithCancel(t.Context())
 	done := post(ctx, address+"/hook/claude-code", bash)
-	id := pending(t, env)
+	id := pending(t, env, done)
 	hangUp()
 	if got := <-done; got.err == nil {
 		t.Errorf("%+v", got)
@@ -267,7 +273,7 @@ func TestOneOfTwoThatHangsUpCancelsNothing(t *testing.T) {
 	address, _ := serve(t, env)
 	ctx, hangUp := context.WithCancel(t.Context())
 	gone := post(ctx, address+"/hook/claude-code", bash)
-	id := pending(t, env)
+	id := pending(t, env, gone)
 	stays := post(t.Context(), address+"/hook/claude-code", bash)
 	wiretest.Eventually(t, "both wait", func() bool { return env.Waiters(id) == 2 })
 	hangUp()
@@ -284,7 +290,7 @@ func TestADaemonThatStopsCancelsNothing(t *testing.T) {
 	env := wiretest.NewEnv(t)
 	address, stop := serve(t, env)
 	done := post(t.Context(), address+"/hook/claude-code", bash)
-	id := pending(t, env)
+	id := pending(t, env, done)
 	stop()
 	if got := <-done; got.status != 200 || !strings.Contains(got.text, "still waiting for fay") {
 		t.Errorf("%+v", got)
@@ -372,7 +378,7 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 		env := questionEnv(t)
 		address, _ := serve(t, env)
 		done := post(t.Context(), address+"/hook/claude-code", asks)
-		id := pending(t, env)
+		id := pending(t, env, done)
 		s, err := env.Find(t.Context(), uid, id)
 		if r := s.Request; err != nil || r.Kind != permissions.KindClarification || r.Hook != "claude-code" ||
 			r.Message != "Which colour?\n- Red: r\n- Blue: b" {
@@ -431,7 +437,7 @@ func TestPolicyIsAskedBeforeQuestions(t *testing.T) {
 		said := make(chan hooks.Verdict, 1)
 		go func() { said <- hooks.Decide(t.Context(), env, uid, call, time.Minute) }()
 		if c.denied == "" {
-			s, err := env.Find(t.Context(), uid, pending(t, env))
+			s, err := env.Find(t.Context(), uid, pending(t, env, said))
 			if err != nil || s.Request.Kind != permissions.KindTool {
 				t.Errorf("%s: people are asked %+v, %v", name, s.Request.Kind, err)
 			}
@@ -454,7 +460,7 @@ func TestAQuestionStaysForAnotherHook(t *testing.T) {
 	}
 	patient := make(chan hooks.Verdict, 1)
 	go func() { patient <- hooks.Decide(t.Context(), env, uid, c, time.Minute) }()
-	id := pending(t, env)
+	id := pending(t, env, patient)
 	if v := hooks.Decide(t.Context(), env, uid, c, 100*time.Millisecond); !v.Unasked {
 		t.Errorf("%+v", v)
 	}
@@ -484,7 +490,7 @@ func TestQuestionsOfOtherAgentsAreAsked(t *testing.T) {
 			env := questionEnv(t)
 			address, _ := serve(t, env)
 			done := post(t.Context(), address+"/hook/"+dialect, input)
-			first := pending(t, env)
+			first := pending(t, env, done)
 			s, err := env.Find(t.Context(), uid, first)
 			r := s.Request
 			if err != nil || r.Kind != permissions.KindClarification || strings.Join(r.Choices, " ") != "Red Blue" ||

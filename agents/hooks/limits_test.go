@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,6 +88,8 @@ type late struct {
 	approves bool
 	err      error
 	forgoes  time.Duration
+	left     permissions.Request // when its hook leaves it
+	lost     error
 }
 
 func (l *late) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
@@ -106,7 +109,7 @@ func (l *late) LeaveOrCancel(
 ) (permissions.RequestView, error) {
 	end, _ := ctx.Deadline()
 	l.forgoes = time.Until(end)
-	return permissions.RequestView{}, ctx.Err()
+	return permissions.RequestView{Request: l.left}, cmp.Or(l.lost, ctx.Err())
 }
 
 // TestWhatComesAtTheLastMoment: an approval counts even after the deadline, an error is reported as a timeout, and an ended hook
@@ -130,6 +133,22 @@ func TestWhatComesAtTheLastMoment(t *testing.T) {
 	l := &late{err: context.Canceled}
 	if v := Decide(gone, l, caller, c, time.Minute); v.Allowed || l.forgoes < time.Second || l.forgoes > withdrawWithin {
 		t.Errorf("it has %s to cancel: %+v", l.forgoes, v)
+	}
+}
+
+// TestAnAnswerWhileTheHookLeavesCounts; otherwise the agent's own dialog asks.
+func TestAnAnswerWhileTheHookLeavesCounts(t *testing.T) {
+	green := permissions.Request{Kind: permissions.KindClarification, State: permissions.Answered, Comment: "Green"}
+	byTime, byDefault := green, green
+	byTime.TimedOut, byDefault.Defaulted = true, true
+	for name, l := range map[string]late{
+		"answered": {left: green}, "not known": {left: green, lost: errors.New("the connection was lost")}, "not yet": {},
+		"nobody in time": {left: byTime}, "the agent's own answer": {left: byDefault},
+	} {
+		r, v := questioner{ctx: t.Context(), requests: &l}.leave("", "")
+		if told := r.Comment == "Green"; told != (name == "answered") || v.Unasked == told {
+			t.Errorf("%s: %q, %+v", name, r.Comment, v)
+		}
 	}
 }
 
