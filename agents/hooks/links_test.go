@@ -291,3 +291,56 @@ func TestNotAllThatACallNamesCanBeLookedAt(t *testing.T) {
 		t.Errorf("what is not there is not known: %v", got)
 	}
 }
+
+// TestEachEscapeOfANameIsRead, also at the beginning of a text.
+func TestEachEscapeOfANameIsRead(t *testing.T) {
+	for text, want := range map[string]string{
+		"sud": "sud", "%73ud": "sud", "s%75d": "sud", `\x73ud`: "sud", `\u0073ud`: "sud", "%u0073ud": "sud", `\U00000073ud`: "sud",
+		`\u{73}ud`: "sud", `\x{73}ud`: "sud", `\163ud`: "sud", `\o{163}ud`: "sud", `\sud`: "sud", "s\\\nud": "sud", "&#115;ud": "sud",
+		`\ud83d\udcbe`: "\U0001F4BE", `\a\b\e\f\n\r\t\v`: "\a\b\x1b\f\n\r\t\v", `\\`: `\`, "%": "%", `%zz\`: `%zz\`, "%252573ud": "sud",
+	} {
+		if read, all := readings(text); read[len(read)-1] != want || !all {
+			t.Errorf("%q is read as %q, all %t", text, read, all)
+		}
+	}
+	for _, text := range []string{"caf%E9", "caf\xe9", "%" + strings.Repeat("25", maxReadings) + "73"} {
+		if read, all := readings(text); all {
+			t.Errorf("%q is read as %q, and no more", text, read)
+		}
+	}
+}
+
+// TestWhichLinksAreSearched: those whose names may stand in the text, in folders that others than the machine's administrator may write,
+// and of so many entries only as there is room for.
+func TestWhichLinksAreSearched(t *testing.T) {
+	for name, want := range map[string]bool{"SUD": true, "%73ud": true, "su": true, "%74": false, "caf\xe9": false, "%E9": true} {
+		if got := (&linkSearch{text: "x/sud"}).stands("/", name); got != want {
+			t.Errorf("%q stands in the text: %t", name, got)
+		}
+	}
+	if _, all := linksIn("", "/srv", "", own.Follow()); !all {
+		t.Error("no text has more links")
+	}
+	if _, all := linksIn("sud", "srv", "", own.Follow()); all {
+		t.Error("in a folder that is not known there are no more links")
+	}
+	at := own.Resolve(t.TempDir())
+	for i := range 10 {
+		if err := os.Symlink("/etc", filepath.Join(at, fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := linkSearch{left: 2*readingEntry + 1}
+	if got := s.list(at); len(got) != 3 || s.left != 1-readingEntry {
+		t.Errorf("%d entries are looked at, and %d bytes left", len(got), s.left)
+	}
+	for mode, told := range map[os.FileMode]bool{0o755: os.Getuid() != 0, 0o775: true, 0o757: true} {
+		s := linkSearch{text: "5", left: maxSearched, links: own.Follow(), seen: map[string]bool{}, found: map[string]string{}}
+		if err := os.Chmod(at, mode); err != nil {
+			t.Fatal(err)
+		}
+		if s.look(at, "", false); (s.found[filepath.Join(at, "5")] == "/etc") != told || len(s.found) > 1 {
+			t.Errorf("in a folder of mode %o is found %v", mode, s.found)
+		}
+	}
+}

@@ -136,7 +136,7 @@ func isGlob(text string) bool {
 
 // text is what stands in a command, in a pattern of names, or in the input of a tool that is not known.
 func (j *judge) text(d acts.Deed) string {
-	texts := []string{j.Command, d.Command}
+	texts := []string{j.Command, d.Command, d.Pattern}
 	seen := map[*acts.Act]bool{}
 	for _, i := range j.items {
 		if i.act.Kind == acts.Run && !seen[i.act] {
@@ -146,9 +146,6 @@ func (j *judge) text(d acts.Deed) string {
 	}
 	if j.Tool != "" && slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches, acts.Keeps, acts.Strays}, d.Verb) {
 		texts = append(texts, textsIn(j.Input)...)
-	}
-	if d.Verb == acts.Lists {
-		texts = append(texts, d.Pattern)
 	}
 	return strings.Join(texts, "\n")
 }

@@ -201,6 +201,10 @@ func TestTheTextOfACallMayHaveNames(t *testing.T) {
 	if names, _, whole := Names(call, 1<<15); !whole || !slices.Contains(names, shop+"/[s]ud") {
 		t.Errorf("of a file %q, whole %v", names, whole)
 	}
+	call.Tool, call.Input = "Glob", []byte(`{"pattern":"sud/*"}`)
+	if _, text, whole := Names(call, 1<<15); !whole || !strings.Contains(text, "sud/*") {
+		t.Errorf("of a pattern %q, whole %v", text, whole)
+	}
 	for _, input := range []string{
 		`{"a":"sud"}`, `{"a":"Is it *sud*?","b":"https://a.example/?sud"}`, `{"query":"golang sud?"}`, `{"code":"sud-123"}`,
 		`{"command":"cp a sud"}`, `{"args":["sud"]}`,
