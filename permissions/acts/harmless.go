@@ -55,14 +55,21 @@ func Under(folder, name string) string {
 func (w Workspace) Reads(name string) bool {
 	paths := w.inside(name)
 	return len(paths) > 0 && !slices.ContainsFunc(append(paths, filepath.Base(name)), func(path string) bool {
-		return named(secret, strings.ToLower(filepath.Base(path)))
+		return isSecret(path) || named(secret, strings.ToLower(filepath.Base(path)))
 	})
 }
 
-// secret are patterns for the lower-case names of files that hold secrets.
-var secret = []string{
-	".env", ".env.*", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "credentials*", "*.pem", "*.key", "*.p12", "id_*",
+// FindsSecrets reports whether a pattern of names may fit that of a file that holds secrets.
+func FindsSecrets(pattern string) bool {
+	base := strings.ToLower(filepath.Base(pattern))
+	return pattern != "" && (isSecret(pattern) || slices.ContainsFunc(secret, func(name string) bool {
+		return named([]string{name}, base) || named([]string{base}, strings.ReplaceAll(name, "*", "x"))
+	}))
 }
+
+// secret are patterns for the lower-case names of files that hold secrets, besides those that [isSecret] knows.
+var secret = []string{".env", ".env.*", "*.env", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "credentials*", "*.pem", "*.key",
+	"*.p12", "id_*", "*.tfstate"}
 
 func named(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {

@@ -70,6 +70,7 @@ type item struct {
 	act    *acts.Act // of a tool, or of a host alone: an empty one
 	name   string    // a file, a host or a tool
 	hidden bool      // found where it may run, so only deny and ask rules look at it
+	search bool      // of a read: also what lies in it, if it is a folder
 	inside bool      // of a read: reading in the workspace needs no rule of its own
 	into   string    // of a write: the folder that it is in, if that is none but a file itself
 }
@@ -223,6 +224,9 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 				got, exact = Judged{Effect: Allow, Grant: more.Rule}, false
 			}
 		}
+		if n := j.searched(i); n > 0 && got.Effect == Allow {
+			got = Judged{Reason: fmt.Sprintf("it searches through a folder in which rule %d may be about files", n)}
+		}
 		if v.Exact = v.Exact && exact; got.Effect != Allow {
 			allowed = false
 		}
@@ -294,8 +298,11 @@ func (j *judge) read() {
 			if d.Verb == acts.Views || d.Verb == acts.Lists {
 				k = reads
 			}
+			tool := strings.ToLower(j.Tool)
+			search := strings.Contains(tool, "grep") || strings.Contains(tool, "search")
 			for _, name := range d.Names {
-				j.items = append(j.items, item{kind: k, act: &acts.Act{Kind: acts.Read, Words: []string{name}, In: []string{folder}}, name: name})
+				a := &acts.Act{Kind: acts.Read, Words: []string{name}, In: []string{folder}}
+				j.items = append(j.items, item{kind: k, act: a, name: name, search: search})
 			}
 			if !d.ListsWithin() {
 				j.doubt("its pattern may leave the folder")
@@ -442,6 +449,9 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 	text := textsOf(a)
 	isReader, isWriter := slices.Contains(readers, name), slices.Contains(writers, name)
 	isWriting := isReader && changes(name, words)
+	if !hidden && name == "rg" && findsSecrets(words) {
+		j.doubt("its pattern of names may find files that look like secrets")
+	}
 	fetching := name == "curl" || name == "wget"
 	for n, word := range words {
 		_, value, joined := strings.Cut(word, "=")
@@ -470,6 +480,9 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			}
 		default:
 			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: true})
+			for _, part := range strings.FieldsFunc(word, func(r rune) bool { return name == "git" && (r == ':' || r == ')') }) { // HEAD:FILE
+				j.items = append(j.items, item{kind: reads, act: a, name: strings.TrimLeft(part, "/!^"), hidden: true})
+			}
 			if joined {
 				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true})
 			}

@@ -1,0 +1,96 @@
+package rules
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
+)
+
+// searches reports whether a program reads what lies in the folders that it is given, or in its own.
+func searches(words []string) bool {
+	has := func(letters string, names ...string) bool {
+		return slices.ContainsFunc(words[1:], func(w string) bool {
+			return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, letters) ||
+				slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(w, name) })
+		})
+	}
+	switch baseName(words[0]) {
+	case "rg", "ag", "ack", "ugrep", "rsync":
+		return true
+	case "grep", "egrep", "fgrep", "zgrep", "diff":
+		return has("rRd", "--r", "--d")
+	case "git":
+		return slices.Contains(words[1:], "grep")
+	case "find", "fd":
+		return has("xX", "-exec", "-ok", "--exec")
+	case "cp", "scp", "zip":
+		return has("rRa", "--r", "--a")
+	case "tar":
+		return has("c", "--create", "c") || len(words) > 1 && strings.Contains(words[1], "c")
+	}
+	return false
+}
+
+// searched returns the deny or ask rule that may be about files in a folder that an item searches through; 0 if there is none.
+func (j *judge) searched(i item) (rule int) {
+	var names []string
+	switch {
+	case i.kind == runs && len(i.act.Words) > 0 && searches(i.act.Words):
+		text := textsOf(i.act)
+		for n, word := range i.act.Words[1:] {
+			if !text[n+1] && !strings.HasPrefix(word, "-") {
+				names = append(names, word)
+			}
+		}
+		takes := func(w string) bool { return mayTakeValue(i.act.Words[0], w) }
+		if len(names) == 0 || i.act.Words[0] == "git" || slices.ContainsFunc(i.act.Words[1:], takes) { // a name may be an option's value
+			names = append(names, ".")
+		}
+	case i.kind == reads && i.search:
+		names = []string{i.name}
+	}
+	for _, name := range names {
+		for _, folder := range j.names(item{kind: reads, act: i.act, name: name}) {
+			for _, e := range []Effect{Deny, Ask} {
+				for _, all := range j.paths[e][reads] {
+					for _, p := range all {
+						if p.rule.holds(j) && (rule == 0 || p.rule.n < rule) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {
+							rule = p.rule.n
+						}
+					}
+				}
+			}
+		}
+	}
+	return rule
+}
+
+// within reports whether the pattern may fit something in a folder. root is the workspace.
+func (g glob) within(folder, root string) bool {
+	begins := g.prefix
+	if g.here {
+		begins = filepath.Join("/", root, g.prefix)
+	}
+	folder, begins = strings.ToLower(folder), strings.ToLower(begins)
+	fixed := !strings.Contains(strings.Join(g.parts, "/"), "*")
+	return permissions.Within(folder, begins) || !fixed && permissions.Within(begins, folder)
+}
+
+// findsSecrets reports whether options of rg name files that look like secrets: it searches what they name also if it is hidden.
+func findsSecrets(words []string) bool {
+	for n, word := range words {
+		for _, option := range []string{"--glob", "--iglob", "-g"} {
+			names, is := strings.CutPrefix(word, option)
+			if is && names == "" && n+1 < len(words) {
+				names = words[n+1]
+			}
+			if names = strings.TrimPrefix(names, "="); is && !strings.HasPrefix(names, "!") && acts.FindsSecrets(names) {
+				return true
+			}
+		}
+	}
+	return false
+}

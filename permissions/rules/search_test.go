@@ -1,0 +1,76 @@
+package rules
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestASearchThroughAFolderMeetsTheRulesForItsFiles: no rule allows to search where a deny or ask rule may be about files.
+func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
+	const run = "run grep [-r] [-n] [-d *] [-A *] ...; run rg [-n] ...; run ls ...; run git grep *; run git show *; run diff [-r] ...; " +
+		"run tar cf x ...; write ./**; run cp [-a] ...; run cat ...; tool daycared/x"
+	for _, c := range []struct{ deny, ask, allowed, denied, asked string }{
+		{
+			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; diff a b; cp a b; git show HEAD:src/a",
+			denied: "git show HEAD:.env; git show :src/.env; grep -r x .env; rg x src/.env; rg -n x .env",
+			asked:  "grep -r x .; grep -rn x; rg x; rg x src; git grep x; diff -r a b; tar cf x .; cp -a src b; grep -d recurse x src; grep -nr x",
+		},
+		{
+			deny: "read ./secrets/**", allowed: "grep -rn x src; rg x src; rg x srcs; diff -r src docs; cp -a src b; tar cf x src",
+			denied: "git show HEAD:secrets/x; grep -r x secrets; diff -r src secrets; rg x src/../secrets; git show HEAD:./secrets/a",
+			asked:  "grep -rn x; grep -r x .; rg x; rg x src .; grep -rn -A 3 x; rg x ..; diff -r . /tmp; git grep x; rg x out/../.",
+		},
+		{deny: "read " + shop + "/src/k/**", allowed: "rg x docs", asked: "rg x; rg x src; rg x /home/kim; rg x /", denied: "rg x src/k"},
+		{deny: "read " + shop + "/src/k", allowed: "rg x docs; rg x src/l", asked: "rg x; rg x src; rg x SRC", denied: "rg x src/k"},
+		{ask: "read **/*.pem", allowed: "grep -n x a", asked: "rg x; rg x src"},
+		{allowed: "rg x; grep -r x ."},
+	} {
+		s := rulesOf(t, Rule{Allow: listed(run)}, Rule{Deny: listed(or(c.deny))}, Rule{Ask: listed(or(c.ask))})
+		for effect, commands := range map[Effect]string{Allow: c.allowed, Deny: c.denied, "": c.asked} {
+			for _, command := range listed(commands) {
+				v := judged(s, command)
+				if v.Effect != effect && (effect != "" || v.Effect != Ask) {
+					t.Errorf("deny %q, ask %q: %q is %q, want %q; %v", c.deny, c.ask, command, v.Effect, effect, v.Reasons)
+				}
+			}
+		}
+	}
+	s := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Deny: []string{"read ./secrets/**"}})
+	for input, want := range map[string]Effect{
+		`{"pattern":"x"}`: "", `{"pattern":"x","path":"` + shop + `"}`: "", `{"pattern":"x","path":"src"}`: Allow,
+		`{"pattern":"x","path":"secrets"}`: Deny,
+	} {
+		v := s.Judge(Call{Dialect: "claude-code", Tool: "Grep", Input: json.RawMessage(input), Folder: shop, Root: shop, Resolve: links(shop)})
+		if v.Effect != want {
+			t.Errorf("Grep %s is %q, want %q; %v", input, v.Effect, want, v.Reasons)
+		}
+	}
+	if v := s.Judge(Call{
+		Dialect: "claude-code", Tool: "Glob", Input: json.RawMessage(`{"pattern":"*","path":"."}`), Folder: shop, Root: shop,
+		Resolve: links(shop),
+	}); v.Effect != Allow {
+		t.Errorf("names alone: %q, %v", v.Effect, v.Reasons)
+	}
+}
+
+func or(pattern string) string {
+	if pattern == "" {
+		return "run false"
+	}
+	return pattern
+}
+
+// TestPatternsOfNamesThatFindSecrets: rg searches hidden files that a pattern names.
+func TestPatternsOfNamesThatFindSecrets(t *testing.T) {
+	s := rulesOf(t, Rule{Use: "builtin:read-only"})
+	for command, want := range map[string]Effect{
+		"rg -g.env x": "", "rg -g .env x": "", "rg --glob=.env x": "", "rg --glob .e* x": "", "rg -g'*' x": "", "rg -g '.e*' x": "",
+		"rg -g'src/*.pem' x": "",
+		"rg -g'*.go' x":      Allow, "rg -g'!.env' x": Allow, "rg --glob='*.md' x": Allow, "cat prod.env": "", "cat .kube/config": "",
+		"cat terraform.tfstate": "", "cat config/secrets.yml": "", "cat .pgpass": "", "cat src/environment.go": Allow,
+	} {
+		if v := judged(s, command); v.Effect != want {
+			t.Errorf("%s is %q, want %q; %v", command, v.Effect, want, v.Reasons)
+		}
+	}
+}
