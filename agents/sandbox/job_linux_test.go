@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -228,6 +229,33 @@ while read -r line; do echo "$line" >> lines; echo "read: $line"; done`)
 	}
 }
 
+// TestReadingKeysNeverWaits: another program may have read what was typed, and what comes later may be for others.
+func TestReadingKeysNeverWaits(t *testing.T) {
+	keyboard, screen, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keyboard.Close()
+	defer screen.Close()
+	from := keysOf(screen)
+	defer unix.Close(from)
+	read := make(chan error, 1)
+	go func() {
+		_, err := unix.Read(from, make([]byte, 9))
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		if !errors.Is(err, unix.EAGAIN) {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits")
+		_, _ = keyboard.WriteString("x\n")
+		<-read
+	}
+}
+
 // A program in a job has what a terminal has: keys as they are pressed, a size that follows, an interrupt for itself alone, jobs of its
 // own. Afterwards the person's terminal is as it was.
 func TestAJobHasATerminal(t *testing.T) {
@@ -249,6 +277,7 @@ func TestAJobHasATerminal(t *testing.T) {
 	p.types("\x1a", "Stopped")
 	p.types("kill %1; fg\n", "> ")
 	p.types("exit\n", "$ ")
+	p.types("echo data | $SELF probe job on \"$DIR\" 'cat; echo lines$((7*191))'\n", "data\r\nlines1337\r\n")
 	p.types("$SELF probe job on \"$DIR\" 'echo copies$((7*191)); cat; echo all$((7*191))' | cat\n", "copies1337")
 	p.types("line\n", "line\r\nline\r\n")
 	p.types("\x04", "all1337")

@@ -3,9 +3,9 @@ package sandbox
 import (
 	"cmp"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,8 +43,9 @@ func newOwnTerminal(cmd *exec.Cmd, std Streams) (p *ownTerminal, err error) {
 		return nil, err
 	}
 	if state, err := unix.IoctlGetTermios(int(p.screen.Fd()), unix.TCGETS); err == nil {
-		if !p.raw { // the person's terminal shows what is typed
+		if !p.raw { // the person's terminal shows what is typed, and begins lines at the left
 			state.Lflag &^= unix.ECHO
+			state.Oflag &^= unix.OPOST
 		}
 		_ = unix.IoctlSetTermios(int(p.its.Fd()), unix.TCSETS, state)
 	}
@@ -103,20 +104,31 @@ func (p *ownTerminal) connect(taken func(key byte) bool, gone func()) {
 	}
 }
 
+// keysOf opens a terminal again, so that reading from it never waits; else the terminal itself, if it may not be opened. A read that waits
+// for keys would get them in the background as well: the kernel looks at that when it begins.
+func keysOf(f *os.File) (fd int) {
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return int(f.Fd())
+	}
+	return fd
+}
+
 func (p *ownTerminal) copyKeys(taken func(key byte) bool, gone func()) {
+	from := keysOf(p.in)
 	for keys := make([]byte, 4096); ; {
-		// A read that waits for keys would get them in the background as well: the kernel looks at that when it begins.
-		waits := []unix.PollFd{{Fd: int32(p.in.Fd()), Events: unix.POLLIN}}
-		if _, err := unix.Poll(waits, -1); err != nil {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(from), Events: unix.POLLIN}}, -1); err != nil {
 			continue // a signal came
 		}
-		n, err := p.in.Read(keys)
-		typed := keys[:n]
+		n, err := unix.Read(from, keys)
+		typed := keys[:max(n, 0)]
 		switch {
-		case err == nil:
-		case !errors.Is(err, io.EOF) || terminal(p.in) == nil:
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR): // another program read them
+			continue
+		case err != nil, terminal(p.in) == nil:
 			gone()
 			return
+		case n > 0:
 		case p.raw: // somebody else changed the terminal
 			p.follow()
 		default:
