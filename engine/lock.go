@@ -159,9 +159,9 @@ func (k *locks) takeBack(ctx context.Context, done *permissions.Locked, since ti
 	for _, r := range given {
 		c, err := k.registry.Resolve(ctx, r.ID, permissions.Void{By: done.By, Via: done.Via, At: k.clock.Stamp()})
 		switch {
-		case err == nil:
+		case err == nil && c.Before.CollectedAt.IsZero():
 			done.Voided = append(done.Voided, c.After)
-		case errors.Is(err, permissions.ErrNoUse):
+		case err == nil, errors.Is(err, permissions.ErrNoUse):
 			done.Used = append(done.Used, c.Before)
 		default:
 			return shared.Broken(err)

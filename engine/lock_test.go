@@ -412,6 +412,10 @@ func TestALockTakesBackWhatWasGiven(t *testing.T) {
 	st.advance(time.Hour)
 	since := st.now().Add(-time.Minute)
 	unused := st.approved(f.Memory, tool("write_file", `{"n":1}`), allow(), true)
+	told := st.approved(f.Memory, tool("write_file", `{"n":2}`), allow(), true) // its agent reads it, and goes on
+	if _, err := st.Find(t.Context(), self, told.ID); err != nil {
+		t.Fatal(err)
+	}
 	used := st.approved(f.Memory, network("used"), allow(), false)
 	granted := st.approved(f.Memory, tagged("granted", "@read:/srv"), allowFor(permissions.For(15*time.Minute)), false)
 	ran := st.get(st.ask(t.Context(), tagged("ran", "@read:/srv")))
@@ -431,7 +435,7 @@ func TestALockTakesBackWhatWasGiven(t *testing.T) {
 	if got := ids(done.Voided); !slices.Equal(got, []permissions.ID{unused.ID}) {
 		t.Errorf("taken back: %v", got)
 	}
-	if got := ids(done.Used); !slices.Equal(got, []permissions.ID{used.ID, granted.ID}) {
+	if got := ids(done.Used); !slices.Equal(got, []permissions.ID{told.ID, used.ID, granted.ID}) {
 		t.Errorf("used: %v", got)
 	}
 	if len(done.Revoked) != 1 || done.Revoked[0].Grant.Request != granted.ID ||
@@ -443,6 +447,9 @@ func TestALockTakesBackWhatWasGiven(t *testing.T) {
 	}
 	if r, err := st.rows.Read(t.Context(), unused.ID); err != nil || r.VoidAt.IsZero() || r.VoidedBy == "" {
 		t.Errorf("the unused one: %v", err)
+	}
+	if r, err := st.rows.Read(t.Context(), told.ID); err != nil || r.VoidAt.IsZero() {
+		t.Errorf("the one that was told: %v", err)
 	}
 	if r, err := st.rows.Read(t.Context(), old.ID); err != nil || !r.VoidAt.IsZero() {
 		t.Errorf("the one of before: %v", err)

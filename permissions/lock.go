@@ -23,7 +23,7 @@ type Locked struct {
 	Lock
 	Already bool      // they were locked before, and nothing changed
 	Voided  []Request // unused approvals, taken back
-	Used    []Request // used approvals; what they allowed has run
+	Used    []Request // used approvals, and those of which the asker was told, which are taken back; what they allowed has run
 	Revoked []Revoked // grants, with what ran under them
 }
 

@@ -175,7 +175,7 @@ type Lock struct {
 	Unsaved   bool      `json:"unsaved,omitempty" doc:"it could not be stored yet: a restart before it is forgets it"`
 
 	Voided  []wire.Request `json:"voided,omitempty" doc:"approvals that were not used, and are taken back"`
-	Used    []wire.Request `json:"used,omitempty" doc:"approvals that were used before"`
+	Used    []wire.Request `json:"used,omitempty" doc:"approvals that were used before, or of which whoever asked was told"`
 	Revoked []revoked      `json:"revoked,omitempty" doc:"grants that are taken back, and what ran under them"`
 }
 
