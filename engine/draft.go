@@ -68,10 +68,7 @@ func (e *Engine) draft(
 	if !caller.Ours() { // only the daemon's own agents know which of them is in the foreground; see front
 		r.Background, r.Foreground = true, ""
 	}
-	if around { // so it is asked about each time
-		q.Widest = permissions.Once
-	}
-	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
+	r.Options = permissions.Offer(r, s.Approvals.Scopes, widest(q, around))
 	if r.Offers(permissions.Allow(permissions.Rule)) && verdict.Ask {
 		if _, why := s.Propose(r, nil, "", now); why != "" {
 			r.Options = slices.DeleteFunc(r.Options, func(o permissions.Option) bool { return o.ID == permissions.Allow(permissions.Rule) })
@@ -109,6 +106,14 @@ func (e *Engine) noteDenied(r permissions.Request, v permissions.Verdict) {
 	}); err != nil {
 		e.log.Error("audit denied call", "caller", r.Caller.Name, "err", err)
 	}
+}
+
+// widest is the widest scope that is offered for q: once, if what it asks is asked about each time, since it may lead around own files.
+func widest(q permissions.Request, around bool) permissions.Scope {
+	if around {
+		return permissions.Once
+	}
+	return q.Widest
 }
 
 // ourScopes are where Claude Code reads the servers that daycared connect, or root, has configured. A project, a plugin or a
