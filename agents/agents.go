@@ -76,7 +76,8 @@ type Approvals interface {
 type EventHandler interface {
 	// HandleEvent returns nil once it has stored what it needs of the event; after an error or a crash the event comes
 	// again. The event is one of the request r, in its current state, such as REQUEST_SHOWN (its detail "to" is the
-	// person) or REQUEST_SETTLED; or ALL_STOPPED, without a request.
+	// person) or REQUEST_SETTLED; or without a request ALL_STOPPED, or AGENT_STOPPED, which comes at once, also while another is
+	// handled, and never again.
 	HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error
 }
 

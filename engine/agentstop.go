@@ -42,10 +42,13 @@ func (k *locks) StopAgent(ctx context.Context, id connectors.Identity, name stri
 	k.forget(func(of decisionKey) bool { return permissions.Caller{Name: of.caller}.Root() == caller })
 	noting, done := shared.Noting(ctx)
 	defer done()
+	k.EndRuns(noting, l.Record(permissions.AgentStopped, who, id.Via, l.At))
 	saving := k.saveLocks(noting)
 	if saving != nil {
 		k.log.Error("save stop of an agent: retrying", "agent", caller, "err", saving)
 		saving = permissions.AgentUnsaved(l, saving.Error())
+	} else {
+		l.Unsaved = nil
 	}
 	whole := context.WithoutCancel(ctx)
 	err = k.EveryPending(whole, func(r permissions.Request) error {

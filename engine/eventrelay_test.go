@@ -190,3 +190,23 @@ func TestEventRelayReportsAStop(t *testing.T) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }
+
+// TestAnAgentsStopIsToldAtOnce to what runs the agents, also when another daemon on the same store stopped it.
+func TestAnAgentsStopIsToldAtOnce(t *testing.T) {
+	n := newEventRecorder()
+	st := newEnvWithEvents(t, n, newPhone(fay, "fays-phone"))
+	l, _, err := st.StopAgent(t.Context(), boss, "helper")
+	if err != nil || l.Unsaved != nil {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if got := n.heard(t, 1); !slices.Equal(got, []string{"AGENT_STOPPED  "}) {
+		t.Errorf("told %q", got)
+	}
+	list, err := st.rows.Audit(t.Context(), "", 0, 100)
+	if err == nil {
+		err = st.Heard(t.Context(), list)
+	}
+	if got := n.heard(t, 2); err != nil || !slices.Equal(got[1:], []string{"AGENT_STOPPED  "}) {
+		t.Errorf("told %q, %v", got, err)
+	}
+}

@@ -61,6 +61,11 @@ func (o *others) Heard(ctx context.Context, list []permissions.Entry) error {
 			return err
 		}
 	}
+	for _, e := range list {
+		if e.Type == permissions.AgentStopped {
+			o.EndRuns(ctx, e.Record)
+		}
+	}
 	slices.Sort(ids)
 	o.registry.Changed(ctx, slices.Compact(ids))
 	for _, e := range list {

@@ -49,6 +49,11 @@ func (h Event) VisibleTo(person string) bool {
 	return h.Request == "" || slices.Contains(h.Asked, person)
 }
 
+// Stops reports whether the event is a stop of everything, or of that agent of ours.
+func (h Event) Stops(c Caller) bool {
+	return h.Type == AllStopped || h.Type == AgentStopped && h.Detail["person"] == StopOf(c.Name)
+}
+
 // The details by which a record names its session and the session's person.
 const (
 	ofSession = "session"

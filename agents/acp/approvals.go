@@ -213,8 +213,8 @@ func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.Agen
 func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permissions.Request) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch h.Type {
-	case permissions.AllStopped:
+	switch {
+	case h.Stops(a.caller()):
 		if a.turn != nil {
 			a.turn.end()
 		}
@@ -222,7 +222,7 @@ func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permission
 			s.doomed.Store(true)
 			s.run.Kill()
 		}
-	case permissions.RequestSettled:
+	case h.Type == permissions.RequestSettled:
 		a.answers[r.ID].Notify() // without a waiter this does nothing
 	}
 	return nil

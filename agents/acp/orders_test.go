@@ -118,6 +118,31 @@ func TestKillSwitch(t *testing.T) {
 	s.waitMessage("back")
 }
 
+// A stop of the agent alone ends its turn and its program, that of another one does not.
+func TestAStopOfTheAgentEndsItsProgram(t *testing.T) {
+	s := newEnvWith(t, testAgent{name: "coder", person: "fay"}, testAgent{name: "other", person: "fay"})
+	boss := connectors.Identity{Via: "cli", Operator: true}
+	s.write(ask("execute", `{"command":"make"}`), "wait")
+	s.card(1)
+	if _, _, err := s.StopAgent(t.Context(), boss, "other"); err != nil {
+		t.Fatal(err)
+	}
+	if now := s.own[0].Activity(); now != permissions.AwaitingUser {
+		t.Errorf("after the stop of another one it is %s", now)
+	}
+	if _, _, err := s.StopAgent(t.Context(), boss, "coder"); err != nil {
+		t.Fatal(err)
+	}
+	s.waitActivity("coder", permissions.Interrupted)
+	s.write("say hello")
+	s.waitMessage("I stop here: everything was stopped, or I alone.")
+	if _, err := s.ResumeAgent(t.Context(), boss, "coder"); err != nil {
+		t.Fatal(err)
+	}
+	s.write("remember", "say back")
+	s.waitMessage("back")
+}
+
 // A question outside a turn is cancelled or refused.
 func TestAQuestionOutsideATurnIsRefused(t *testing.T) {
 	s := newEnv(t)

@@ -189,7 +189,7 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 	return ""
 }
 
-const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
+const allStopped = "I stop here: everything was stopped, or I alone. I go on when that is resumed and you write again."
 
 // ready returns the program with the conversation of the session of that id, starting both if needed.
 func (a *Agent) ready(ctx context.Context, id string) (*session, error) {

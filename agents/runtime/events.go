@@ -18,12 +18,15 @@ var _ agents.EventHandler = (*Runtime)(nil)
 // HandleEvent implements [agents.EventHandler]: it wakes a waiting session, and silently tells the foreground agent when a
 // background agent's request is shown and when it is settled.
 func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error {
-	if h.Type == permissions.AllStopped {
+	if h.Type == permissions.AllStopped || h.Type == permissions.AgentStopped {
 		rt.mu.Lock()
 		all := slices.Collect(maps.Keys(rt.working))
 		rt.mu.Unlock()
 		for _, id := range all { // a waiting session is woken when its request ends, and then sees the stop
-			rt.command(id, permissions.OrderStop)
+			s, err := rt.store.AgentSession(ctx, id)
+			if err != nil || h.Stops(s.Caller()) {
+				rt.command(id, permissions.OrderStop)
+			}
 		}
 		return nil
 	}

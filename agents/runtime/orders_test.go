@@ -10,6 +10,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
@@ -162,6 +163,40 @@ func TestTheKillSwitchIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.waitMessage("I stop here: everything was stopped")
+}
+
+// TestAStopOfAnAgentEndsWhatItRuns, with what those run that it started, and tells its person; another agent goes on.
+func TestAStopOfAnAgentEndsWhatItRuns(t *testing.T) {
+	never, later := make(chan struct{}), make(chan struct{})
+	a, b := helper(nil), helper(firstCalls("wait", noteB))
+	a.Model = modelFunc(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 && !strings.HasPrefix(p.System, "You are helper/") {
+			return calls("start_agent", `{"name":"x","prompt":"p"}`, "look", noteA)
+		}
+		return calls("look", noteA)
+	})
+	b.Name = "other"
+	a.Tools, b.Tools = []tools.Tool{noteTool{name: "look", hold: never}}, []tools.Tool{noteTool{name: "wait", hold: later}}
+	s := newEnvWith(t, withAuto("look", "wait"), a, b)
+	s.write("go")
+	if _, err := s.Use(t.Context(), fayHere, "other"); err != nil {
+		t.Fatal(err)
+	}
+	s.write("go")
+	for _, name := range []string{"helper", "helper/x", "other"} {
+		s.waitCall(name)
+	}
+	if _, _, err := s.StopAgent(t.Context(), connectors.Identity{Via: "cli", Operator: true}, "helper"); err != nil {
+		t.Fatal(err)
+	}
+	s.waitActivity("helper", permissions.Interrupted)
+	s.waitActivity("helper/x", permissions.Interrupted)
+	s.waitMessage("I stop here: everything was stopped, or I alone.")
+	close(later)
+	s.waitActivity("other", permissions.Idle)
+	if s.file("a") != "" || s.file("b") == "" {
+		t.Errorf("a has %q, b %q", s.file("a"), s.file("b"))
+	}
 }
 
 // TestTheKillSwitchEndsRuns: waiting runs end, and no model is called until the switch is off.

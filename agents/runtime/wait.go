@@ -80,7 +80,7 @@ func (sh *turn) finish(ctx context.Context) error {
 func isStopped(err error) bool { return permissions.CodeOf(err) == permissions.CodeStopped }
 
 // allStopped is the message to the person when the kill switch ends a run.
-const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
+const allStopped = "I stop here: everything was stopped, or I alone. I go on when that is resumed and you write again."
 
 // epilogue is the message to the person for a run that did not end normally; empty if none is needed.
 func (sh *turn) epilogue() string {

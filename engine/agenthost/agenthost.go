@@ -129,6 +129,18 @@ func (a *Hosts) RecoverEvents(ctx context.Context) error {
 	return err
 }
 
+// EndRuns ends what an agent of ours runs here, with those that it started, after the record of its stop. A stop that comes while no
+// daemon runs it has nothing to end.
+func (a *Hosts) EndRuns(ctx context.Context, stop permissions.Record) {
+	if a.eventRelay == nil {
+		return
+	}
+	err := a.eventRelay.handler.HandleEvent(ctx, permissions.Event{Entry: permissions.Entry{Record: stop}}, permissions.Request{})
+	if err != nil {
+		a.log.Error("end what a stopped agent runs", "err", err)
+	}
+}
+
 // LookAgain delivers what other daemons have stored for the agents and their people.
 func (a *Hosts) LookAgain() {
 	for _, h := range a.hosts {
