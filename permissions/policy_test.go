@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -498,6 +499,27 @@ func TestAnAutoEntryIsFoundByItsName(t *testing.T) {
 	left := Request{Kind: KindTool, Tool: "get[x]", Hook: "codex", Harmless: true, Caller: CallerUID(1000)}
 	if v := p.Evaluate(left, nil, noon); v.Ask || v.Auto[0].Pattern != "get[x]" {
 		t.Errorf("what a hook leaves to its agent: %+v", v)
+	}
+}
+
+// TestToolsOfOursAreNoToolsOfOtherAgents: what the hook of another agent asks about may do something else under the same name, unless it
+// can do nothing.
+func TestToolsOfOursAreNoToolsOfOtherAgents(t *testing.T) {
+	p, ours := Policy{Auto: []string{"read_file"}, OwnAuto: true}, Caller{Name: "agent:builder"}
+	for _, c := range []struct {
+		caller      Caller
+		hook, input string
+		asked       bool
+	}{
+		{CallerUID(1000), "gemini", `{"path":"/srv/a"}`, true}, {CallerUID(1000), "gemini", `{"path":"/dev/null"}`, false},
+		{CallerUID(1000), "gemini", `{"path":"/dev/null","to":"a"}`, true}, {CallerUID(1000), "gemini", `{"to":"/dev/null"}`, true},
+		{CallerUID(1000), "gemini", `"/dev/null"`, true}, {CallerUID(1000), "", `{"path":"/srv/a"}`, false},
+		{ours, "gemini", `{"path":"/srv/a"}`, false},
+	} {
+		r := Request{Kind: KindTool, Tool: "read_file", Hook: c.hook, Caller: c.caller, Input: json.RawMessage(c.input)}
+		if v := p.Evaluate(r, nil, noon); v.Ask != c.asked {
+			t.Errorf("%s by hook %q of %s is asked: %t", c.input, c.hook, c.caller.Name, v.Ask)
+		}
 	}
 }
 
