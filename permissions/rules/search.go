@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,8 +58,8 @@ func (j *judge) searched(i item) (rule int) {
 			for _, e := range []Effect{Deny, Ask} {
 				for _, all := range j.paths[e][reads] {
 					for _, p := range all {
-						if p.rule.holds(j) && (rule == 0 || p.rule.n < rule) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {
-							rule = p.rule.n
+						if p.rule.holds(j) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {
+							rule = min(cmp.Or(rule, p.rule.n), p.rule.n)
 						}
 					}
 				}

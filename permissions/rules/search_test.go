@@ -2,18 +2,20 @@ package rules
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
 // TestASearchThroughAFolderMeetsTheRulesForItsFiles: no rule allows to search where a deny or ask rule may be about files.
 func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 	const run = "run grep [-r] [-n] [-d *] [-A *] ...; run rg [-n] ...; run ls ...; run git grep *; run git show *; run diff [-r] ...; " +
-		"run tar cf x ...; write ./**; run cp [-a] ...; run cat ...; tool daycared/x"
+		"run tar cf x ...; write ./**; run cp [-a] ...; run cat ...; run tar vcf x ...; tool daycared/x"
 	for _, c := range []struct{ deny, ask, allowed, denied, asked string }{
 		{
 			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; diff a b; cp a b; git show HEAD:src/a",
 			denied: "git show HEAD:.env; git show :src/.env; grep -r x .env; rg x src/.env; rg -n x .env",
-			asked:  "grep -r x .; grep -rn x; rg x; rg x src; git grep x; diff -r a b; tar cf x .; cp -a src b; grep -d recurse x src; grep -nr x",
+			asked: `grep -r x .; grep -rn x; rg x; rg x src; git grep x; diff -r a b; tar cf x .; cp -a src b; grep -d recurse x src;
+				grep -nr x; tar vcf x .; tar`,
 		},
 		{
 			deny: "read ./secrets/**", allowed: "grep -rn x src; rg x src; rg x srcs; diff -r src docs; cp -a src b; tar cf x src",
@@ -35,7 +37,11 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 			}
 		}
 	}
-	s := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Deny: []string{"read ./secrets/**"}})
+	s := rulesOf(t, Rule{Ask: []string{"read **/b"}}, Rule{Allow: []string{"run rg x"}}, Rule{Deny: []string{"read **/a", "read **/c"}})
+	if got := judged(s, "rg x").Reasons; len(got) != 1 || !strings.Contains(got[0], "rule 1 may be about files") {
+		t.Errorf("of two rules the first is named: %q", got)
+	}
+	s = rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Deny: []string{"read ./secrets/**"}})
 	for input, want := range map[string]Effect{
 		`{"pattern":"x"}`: "", `{"pattern":"x","path":"` + shop + `"}`: "", `{"pattern":"x","path":"src"}`: Allow,
 		`{"pattern":"x","path":"secrets"}`: Deny,
@@ -65,8 +71,8 @@ func TestPatternsOfNamesThatFindSecrets(t *testing.T) {
 	s := rulesOf(t, Rule{Use: "builtin:read-only"})
 	for command, want := range map[string]Effect{
 		"rg -g.env x": "", "rg -g .env x": "", "rg --glob=.env x": "", "rg --glob .e* x": "", "rg -g'*' x": "", "rg -g '.e*' x": "",
-		"rg -g'src/*.pem' x": "",
-		"rg -g'*.go' x":      Allow, "rg -g'!.env' x": Allow, "rg --glob='*.md' x": Allow, "cat prod.env": "", "cat .kube/config": "",
+		"rg -g'src/*.pem' x": "", "rg -g '*' x": "", "rg x -g": "", "git show HEAD:.netrc": "", "git show HEAD:a": Allow,
+		"rg -g'*.go' x": Allow, "rg -g'!.env' x": Allow, "rg --glob='*.md' x": Allow, "cat prod.env": "", "cat .kube/config": "",
 		"cat terraform.tfstate": "", "cat config/secrets.yml": "", "cat .pgpass": "", "cat src/environment.go": Allow,
 	} {
 		if v := judged(s, command); v.Effect != want {
