@@ -222,8 +222,8 @@ type Prompt struct {
 	Lately permissions.Lately // what the agent did before, of a pending request; zero: nothing is known
 	Locked bool               // To is locked or no longer configured: show no way to answer
 	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
-	// current prompt, or an error to return because nothing is to be sent any more.
-	Refresh func(ctx context.Context) (Prompt, error)
+	// current prompt, or an error to return because nothing is to be sent any more. It begins unless something else is sent before the card.
+	Refresh func(ctx context.Context, begins bool) (Prompt, error)
 }
 
 // Burst is a message that lists requests of one person in their own chat. Each can be opened: it is then shown in a message of
@@ -283,12 +283,12 @@ type BurstDecision struct {
 	Key    string // see [Decision]
 }
 
-// Refreshed is the current prompt, see Fresh.
-func (p Prompt) Refreshed(ctx context.Context) (Prompt, error) {
+// Refreshed is the current prompt, see Refresh.
+func (p Prompt) Refreshed(ctx context.Context, begins bool) (Prompt, error) {
 	if p.Refresh == nil {
 		return p, nil
 	}
-	return p.Refresh(ctx)
+	return p.Refresh(ctx, begins)
 }
 
 // Asked is a recipient and the time since which they are asked.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -74,6 +75,29 @@ func TestACardIsNamedBeforeItIsSent(t *testing.T) {
 	defer n.mu.Unlock()
 	if len(n.sent) != 3 || n.names != 1 || n.sent[0] != n.sent[2] {
 		t.Errorf("it was named %d times, and sent as %q", n.names, n.sent)
+	}
+}
+
+// What failed to be sent counts as shown to nobody, whether or not its id was named before: its code is told in other places, too.
+func TestACardThatCouldNotBeSentIsNotShown(t *testing.T) {
+	named := &idChannel{phone: newPhone(fay, "fays-phone"), lost: 1000}
+	memory := connectortest.NewMemory(fayAt("memory"), nil)
+	memory.FailSend(-1, errors.New("not now"))
+	for via, channel := range map[string]connectors.Connector{"fays-phone": named, "memory": memory} {
+		st := newEnv(t, usual(), channel)
+		q := network(via)
+		begun, err := st.Begin(t.Context(), self, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.eventually("no send has failed", func() bool {
+			s, err := st.Find(t.Context(), self, begun.Request.ID)
+			return err == nil && len(s.Delayed) > 0
+		})
+		all, err := st.Pending(t.Context(), fayAt(via), "", 10)
+		if err != nil || len(all) != 1 || len(all[0].Copies) != 1 || !all[0].Copies[0].SentAt.IsZero() {
+			t.Errorf("%s: %+v, %v", via, all, err)
+		}
 	}
 }
 

@@ -32,7 +32,9 @@ type Options struct {
 	// Unread reports whether nothing of what a request wants is on its card, so that in words only a reply to its file
 	// allows it. Nil: it always is.
 	Unread func(p connectors.Prompt) bool
-	Now    func() time.Time
+	// Whole reports whether a list shows all of a request; nil: the channel has no lists.
+	Whole func(p connectors.Prompt) bool
+	Now   func() time.Time
 	// Help explains how to answer in this channel; Account is a sentence about how the author is identified.
 	Help    i18n.Phrase
 	Account func(connectors.Identity, i18n.Language) string
@@ -297,8 +299,8 @@ func (r *Reader) shown(to connectors.Person) card.Options {
 	return card.Options{Now: r.Now(), Location: to.Location, Language: to.Language, Self: to.Name}
 }
 
-// Open returns what is pending for a person, with the times when each was shown in id's channel. quoted is the code of the
-// request whose copy has that ref or that code, because it may have been sent without its ref being recorded.
+// Open returns what is pending for a person, with the times when each was shown whole in id's channel. quoted is the code of the request
+// whose copy has that ref or that code, because it may have been sent without its ref being recorded.
 func (r *Reader) Open(
 	ctx context.Context, id connectors.Identity, who connectors.Person, ref, card string,
 ) (open []reply.Open, quoted string, err error) {
@@ -309,7 +311,7 @@ func (r *Reader) Open(
 	for _, s := range waiting {
 		o := reply.Open{Request: s.Request, Code: s.Code, Voted: voted(s.Request, who, "")}
 		for _, c := range s.Copies {
-			if c.Person == who.Name && c.Connector == id.Via && (c.Ref != "" || !c.SentAt.IsZero() || s.Code == card) {
+			if c.Person == who.Name && c.Connector == id.Via && (s.Code == card || !c.SentAt.IsZero() && r.shows(s, c, who)) {
 				if at := r.shownAt(c); o.ShownAt.IsZero() || at.Before(o.ShownAt) { // in private, and later in a group
 					o.ShownAt = at
 				}
@@ -321,6 +323,11 @@ func (r *Reader) Open(
 		open = append(open, o)
 	}
 	return open, quoted, nil
+}
+
+// shows reports whether the message of a copy has all of its request.
+func (r *Reader) shows(s permissions.RequestView, c permissions.Copy, who connectors.Person) bool {
+	return c.Burst == "" || c.Ref != c.Burst || r.Whole == nil || r.Whole(connectors.Prompt{Request: s.Request, Code: s.Code, To: who})
 }
 
 // waiting lists what is pending for whoever id proves, oldest first.

@@ -175,6 +175,9 @@ func TestAListIsOpenedBeforeAllIsAllowed(t *testing.T) {
 		t.Errorf("the list has all of it:\n%s", list.Text)
 	}
 	s.taps("fay", list, "✅ Allow all: first open 2, 3", "Nothing was allowed: open 2, 3 first")
+	_, after, _ := strings.Cut(list.Text, "open it. ")
+	s.says("fay", "yes "+anyCode.FindString(after), "has not been shown to you yet; look at it first")
+	s.waits(calls[1])
 	for _, n := range []string{"👁 2", "👁 3"} {
 		s.toast(s.phones["fay"].TapsData(list.ID, s.button("fay", list, n)), "is shown again below.")
 	}

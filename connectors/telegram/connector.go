@@ -194,7 +194,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	out := show(p, c.now())
 	c.whole.Note(p.Request.ID, !out.TooBig)
 	if name := string(p.Request.ID) + "/" + strconv.FormatInt(chat, 10); out.Document != nil && !c.files.Contains(name) {
-		if p, err = c.due(ctx, chat, p); err != nil {
+		if p, err = c.due(ctx, chat, p, false); err != nil {
 			return "", c.failed(at, p.To, err)
 		}
 		params := at.into(map[string]any{"disable_notification": true, "caption": clipTo(out.Document.Caption, maxCaption)})
@@ -207,7 +207,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		c.files.Add(name, true)
 		defer c.files.Remove(name)
 	}
-	if p, err = c.due(ctx, chat, p); err != nil {
+	if p, err = c.due(ctx, chat, p, true); err != nil {
 		return "", c.failed(at, p.To, err)
 	}
 	if p.Request.Revision != was {
@@ -297,11 +297,12 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 	return c.failed(spot{chat: at.chat}, b.To, err)
 }
 
-func (c *Connector) due(ctx context.Context, chat int64, p connectors.Prompt) (connectors.Prompt, error) {
+// due waits for the turn of a card, or of its file before it.
+func (c *Connector) due(ctx context.Context, chat int64, p connectors.Prompt, begins bool) (connectors.Prompt, error) {
 	if err := c.turn(ctx, chat, cards); err != nil {
 		return p, err
 	}
-	return p.Refreshed(ctx)
+	return p.Refreshed(ctx, begins)
 }
 
 // SentTime is [connectors.MessageDater].

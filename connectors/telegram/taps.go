@@ -32,7 +32,7 @@ type handler struct {
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
 		Inbound: c.in, Lists: c.in, Now: c.now, Help: help, Account: account,
-		Unread: func(p connectors.Prompt) bool { m := fit(p); return m.Unseen && !m.TooBig },
+		Unread: func(p connectors.Prompt) bool { m := fit(p); return m.Unseen && !m.TooBig }, Whole: c.StandsWhole,
 	})}
 }
 

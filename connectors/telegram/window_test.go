@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -812,4 +813,20 @@ func ofCoder(command string) permissions.Request {
 		Kind: permissions.KindTool, Hook: "claude-code", Tool: "Bash", Input: []byte(`{"command":"` + command + `"}`),
 		Cwd: "/srv/code", Session: "s1",
 	}
+}
+
+// anyCode matches a code.
+var anyCode = regexp.MustCompile(`\b[0-9A-Z]{5}\b`)
+
+// TestACodeIsToldBeforeItsCardIsShown: a code alone, as /pending tells it, allows nothing of which the file or the card has not come.
+func TestACodeIsToldBeforeItsCardIsShown(t *testing.T) {
+	s := newEnv(t)
+	s.server.FailNext("sendDocument", 1000, telegramtest.Refuse(500, "Internal Server Error"))
+	call := s.ask(calling("write_file", "long", 9000))
+	s.until("its file is refused", func() bool { return len(s.calls("fay", "sendDocument")) > 1 })
+	code := anyCode.FindString(s.says("fay", "/pending", "wants").Text)
+	s.says("fay", "yes "+code, "has not been shown to you yet; look at it first")
+	s.waits(call)
+	s.phones["fay"].Writes("no " + code)
+	s.get(call, permissions.Denied)
 }

@@ -72,6 +72,9 @@ func TestAListIsAnsweredInWords(t *testing.T) {
 	for _, call := range calls {
 		s.waits(call)
 	}
+	_, after, _ := strings.Cut(list.Text, "open it.")
+	s.says("fay", "yes "+anyCode.FindString(after), "has not been shown to you yet; look at it first")
+	s.waits(calls[2])
 	fay.Quotes(list.ID, "3")
 	own := s.sees("fay", strings.Repeat("x", 1000))
 	if own.Quotes != list.ID {

@@ -279,6 +279,9 @@ func codeOn(m whatsapptest.Message) string {
 	return ""
 }
 
+// anyCode matches a code.
+var anyCode = regexp.MustCompile(`\b[0-9A-Z]{5}\b`)
+
 var onCard = regexp.MustCompile("`?([0-9A-Z]{5})`?(?: · until .*)?$")
 
 // becomes waits until a card says something.

@@ -27,7 +27,7 @@ type handler struct {
 
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
-		Inbound: c.in, Lists: c.in, Unread: c.unread, Now: c.now, Help: help, Theirs: c.theirTime,
+		Inbound: c.in, Lists: c.in, Unread: c.unread, Whole: c.StandsWhole, Now: c.now, Help: help, Theirs: c.theirTime,
 		Account: func(id connectors.Identity, in i18n.Language) string {
 			return in.Sprintf("Your number is %s.", card.Visible(id.Address))
 		},

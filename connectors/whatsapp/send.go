@@ -65,18 +65,18 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	if list, err := parseRef(p.Burst); err == nil && list.number == r.number {
 		m = c.textMessage(r.number, out.Text, list.id, true)
 	}
-	if err := c.deliverTo(ctx, r, m, c.due(ctx, r, p, m)); err != nil {
+	if err := c.deliverTo(ctx, r, m, c.due(ctx, r, p, m, true)); err != nil {
 		return "", c.failed(p.To, err)
 	}
 	return r.String(), nil
 }
 
 // due waits for the turn of a card or its document, and renders the card again if it has changed.
-func (c *Connector) due(ctx context.Context, to ref, p connectors.Prompt, m *waE2E.Message) func() error {
+func (c *Connector) due(ctx context.Context, to ref, p connectors.Prompt, m *waE2E.Message, begins bool) func() error {
 	return func() error {
 		was, err := p.Request.Revision, c.pace.wait(ctx, to.number)
 		if err == nil {
-			p, err = p.Refreshed(ctx)
+			p, err = p.Refreshed(ctx, begins)
 		}
 		if m.ExtendedTextMessage != nil && p.Request.Revision != was {
 			m.ExtendedTextMessage.Text = proto.String(show(p, c.now()).Text)
@@ -102,7 +102,7 @@ func (c *Connector) document(ctx context.Context, r ref, d card.Document, p conn
 		URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256,
 		FileSHA256: up.FileSHA256, FileLength: &up.FileLength,
 	}}
-	return c.deliverTo(ctx, ref{r.number, r.id + documented}, m, c.due(ctx, r, p, m))
+	return c.deliverTo(ctx, ref{r.number, r.id + documented}, m, c.due(ctx, r, p, m, false))
 }
 
 // Edit updates a card. If it can no longer be edited, a reply says how the request ended.

@@ -359,6 +359,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.server.Cut()
 		confirm()
 		s.well()
+		s.until("the card is noted", s.noted) // before, nobody knows whether it has come
 		s.phones["fay"].Says("yes " + code)
 		s.get(call, permissions.Approved)
 		s.becomes("fay", m.ID, "✅ *You allowed this once*")

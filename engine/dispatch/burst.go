@@ -133,8 +133,10 @@ func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.C
 		return err
 	}
 	b.Joined = len(copies) - had
-	for _, c := range in {
-		l.attempted(c, func(a *attempt) { a.began = began })
+	for i, c := range in {
+		if b.Items[i].Seen { // else the list has not all of it
+			l.attempted(c, func(a *attempt) { a.began, a.failed = began, false })
+		}
 	}
 	if ref, err = l.sendList(ctx, ref, b); errors.Is(err, connectors.ErrResend) {
 		l.newest = burst{}

@@ -83,12 +83,13 @@ type look struct {
 
 // attempt is a prompt that was never shown.
 type attempt struct {
-	since time.Duration // when it became due, monotonic
-	why   string        // the last error
-	late  bool          // it was overdue at the last check
-	began time.Time     // when it was sent: it may be on the phone since; zero before
-	named bool          // this process allocated the message id, so it was not sent before began
-	stop  func()        // cancels the call that sends it; nil without one
+	since  time.Duration // when it became due, monotonic
+	why    string        // the last error
+	failed bool          // the last call that sent it has failed
+	late   bool          // it was overdue at the last check
+	began  time.Time     // when it was sent: it may be on the phone since; zero before
+	named  bool          // this process allocated the message id, so it was not sent before began
+	stop   func()        // cancels the call that sends it; nil without one
 }
 
 const (
@@ -293,7 +294,7 @@ func (l *lane) bringUpToDate(ctx context.Context, r permissions.Request, cp perm
 		l.seen[r.ID] = is
 	}
 	if a := l.unshown[r.ID]; a != nil && err != nil {
-		a.why = err.Error()
+		a.why, a.failed = err.Error(), true
 	}
 	if after := connectors.RetryAfter(err); after > 0 {
 		l.rest(as, after)
@@ -533,7 +534,7 @@ func (l *lane) send(ctx context.Context, cp permissions.Copy, p connectors.Promp
 	_, dates := l.connector.(connectors.MessageDater)
 	l.attempted(cp, func(a *attempt) {
 		if a.stop = stop; !dates { // else it reports itself when it sends
-			a.began = cmp.Or(a.began, began)
+			a.began, a.failed = cmp.Or(a.began, began), false
 		}
 	})
 	return l.connector.Send(call, p)
@@ -598,7 +599,7 @@ var errOver = &unfinished{errors.New("prompt no longer to be sent"), retryLeast}
 // refresh lets the connector rebuild the prompt right before sending it, unless the request has ended or the person may
 // no longer be sent anything. It records the request and the time as they are then.
 func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissions.Copy, began *time.Time) {
-	p.Refresh = func(ctx context.Context) (connectors.Prompt, error) {
+	p.Refresh = func(ctx context.Context, begins bool) (connectors.Prompt, error) {
 		is, copies, there, err := l.service.read(ctx, r.ID)
 		if err != nil {
 			return *p, err
@@ -609,8 +610,9 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 		if *r = is; !there || moved || cp.SentAt.IsZero() && (r.State != permissions.Pending || barred) {
 			return *p, errOver
 		}
-		*began = l.service.clock.Stamp()
-		l.attempted(cp, func(a *attempt) { a.began = cmp.Or(a.began, *began) })
+		if *began = l.service.clock.Stamp(); begins {
+			l.attempted(cp, func(a *attempt) { a.began, a.failed = cmp.Or(a.began, *began), false })
+		}
 		now := l.service.Prompt(ctx, is, cp, person, copies)
 		now.Ref, now.Refresh = p.Ref, p.Refresh
 		return now, nil
@@ -691,9 +693,28 @@ func (l *lane) mayBeSentSince(cp permissions.Copy) (at time.Time) {
 // Begun returns when the first prompt of a copy was sent that the channel has not confirmed yet: it may be on the phone.
 // It is zero for any other copy, including one whose id was allocated before, which an earlier process may have sent.
 func (d *Dispatch) Begun(cp permissions.Copy) (at time.Time) {
-	if cp.Ref != "" {
-		return at
+	if cp.Ref == "" {
+		d.attempt(cp, func(a attempt) { at = a.began })
 	}
+	return at
+}
+
+// seenWithin is how long a call that sends a prompt may take and its code count as seen. What is sent for longer may never arrive.
+const seenWithin = 10 * time.Second
+
+// sending returns when the call began that sends the first prompt of a copy, if it goes on: who names its code may have seen it. The code
+// alone is told in other places, too.
+func (d *Dispatch) sending(cp permissions.Copy) (at time.Time) {
+	d.attempt(cp, func(a attempt) {
+		if (cp.Ref == "" || a.named) && !a.failed && d.clock.Now().Sub(a.began) < seenWithin {
+			at = a.began
+		}
+	})
+	return at
+}
+
+// attempt calls look with what is known of a copy that was not shown yet, if there is something.
+func (d *Dispatch) attempt(cp permissions.Copy, look func(attempt)) {
 	for _, c := range d.dispatchers {
 		c.mu.Lock()
 		l := c.lanes[chatOf(cp)]
@@ -703,11 +724,10 @@ func (d *Dispatch) Begun(cp permissions.Copy) (at time.Time) {
 		}
 		l.mu.Lock()
 		if a := l.unshown[cp.Request]; a != nil {
-			at = a.began
+			look(*a)
 		}
 		l.mu.Unlock()
 	}
-	return at
 }
 
 // orphaned keeps the copy of a person who is not configured if they saw nothing of it, if they voted, or if it is to be
