@@ -435,6 +435,7 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 		"C2/with a sign before it":  {"", fmt.Sprintf(`{"text":"@%s/admin.key"}`, link), "", permissions.Pending},
 		"C2/in a sentence":          {"", fmt.Sprintf(`{"text":"src/a, %s"}`, key), "", permissions.Pending},
 		"C2/from the folder":        {"", `{"paths":["../data/admin.key"]}`, "", permissions.Pending},
+		"C2/where its server is":    {"", `{"paths":["../data/admin.key"]}`, "", permissions.Pending},
 		"C2/by a relative link":     {"", `{"file_path":"ln/admin.key:1"}`, "", permissions.Pending},
 		"C2/whatever is there":      {"", `{"include":["l?"]}`, "", permissions.Pending},
 		"C2/wherever it is":         {"", `{"pattern":"**/*.key"}`, "", permissions.Approved},
@@ -448,6 +449,9 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 			q.AffectedPath, q.Cwd = c.affected, filepath.Join(home, "project")
 			if strings.HasSuffix(name, "relative link") || strings.HasSuffix(name, "is there") {
 				q.Cwd = linked
+			}
+			if strings.HasSuffix(name, "its server is") {
+				q.Hook, q.Leads.Root, q.Cwd = "claude-code", q.Cwd, filepath.Join(q.Cwd, "sub/deep")
 			}
 			if c.input == "" {
 				q.Tool, q.Input = "", nil

@@ -196,6 +196,10 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		}
 		input, condensed := r.Whole(c)
 		reaches, may := own.Look(s.Own, steps).Input(r.Cwd, input)
+		if r.Leads.Root != "" && r.Leads.Root != r.Cwd { // where servers were started
+			also, perhaps := own.Look(s.Own, steps).Input(r.Leads.Root, input)
+			reaches, may = reaches || also, may || perhaps
+		}
 		if reaches || meets && c.AffectedPath != "" {
 			return false, permissions.ReachesOwn(c.Tool)
 		}

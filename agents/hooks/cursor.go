@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,17 +30,14 @@ func readCursor(m members) (c Call, err error) {
 	if c.Request.Session, err = m.text("conversation_id"); err != nil {
 		return c, err
 	}
-	c.Request.Cwd = cmp.Or(m.optionalText("cwd"), root(m))
-	return c, read(&c, m)
-}
-
-// root is the first folder open in the editor; empty if there is none.
-func root(m members) string {
-	var roots []string
-	if json.Unmarshal(m["workspace_roots"], &roots) != nil || len(roots) == 0 {
-		return ""
+	if json.Unmarshal(m["workspace_roots"], &c.roots) != nil {
+		c.roots = nil
 	}
-	return roots[0]
+	c.Request.Cwd = m.optionalText("cwd")
+	if c.Request.Cwd == "" && len(c.roots) > 0 {
+		c.Request.Cwd = c.roots[0]
+	}
+	return c, read(&c, m)
 }
 
 func (c *Call) cursorShell(m members) error {

@@ -58,10 +58,17 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 			whole = false // and no rule allows it
 		}
 	}
-	found, all := linksIn(text, c.Request.Cwd, env("HOME"), links)
-	for name, to := range found {
-		if !slices.ContainsFunc(names, func(other string) bool { return other == name || strings.HasPrefix(other, name+"/") }) {
-			l.Names[name] = to
+	folders := append([]string{c.Request.Cwd}, c.roots...)
+	if strings.HasPrefix(c.Request.Tool, "mcp_") { // its server was started where the session began
+		folders = append(folders, root)
+	}
+	for _, folder := range slices.Compact(folders) {
+		found, all := linksIn(text, folder, env("HOME"), links)
+		whole = whole && all
+		for name, to := range found {
+			if !slices.ContainsFunc(names, func(other string) bool { return other == name || strings.HasPrefix(other, name+"/") }) {
+				l.Names[name] = to
+			}
 		}
 	}
 	tooMany := func() bool {
@@ -71,7 +78,7 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 		}
 		return size > permissions.MaxLeads
 	}
-	if l.Unknown = !whole || !all; tooMany() {
+	if l.Unknown = !whole; tooMany() {
 		far := l.Elsewhere()
 		if l = (permissions.Leads{Unknown: l.Unknown}); far != nil {
 			l.Names = far.Names

@@ -202,6 +202,42 @@ func TestLinksOfShellsThatKeepTheirFolder(t *testing.T) {
 	}
 }
 
+// TestServersAreWhereTheSessionBegan: a server's relative names are there, wherever the shell of the session is, and in each folder that is
+// open in an editor.
+func TestServersAreWhereTheSessionBegan(t *testing.T) {
+	at := own.Resolve(t.TempDir())
+	sub, second := filepath.Join(at, "sub"), own.Resolve(t.TempDir())
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) string {
+		return map[string]string{"HOME": "/root", "PATH": "/usr/bin:/bin", "CLAUDE_PROJECT_DIR": at, "GEMINI_PROJECT_DIR": at}[name]
+	}
+	cursor := `{"hook_event_name":"preToolUse","conversation_id":"k","workspace_roots":["` + sub + `","` + second + `"],` +
+		`"tool_name":"MCP:read","tool_input":{"path":"n"}}`
+	d, _ := Find("cursor")
+	inEditor, err := d.Read([]byte(cursor))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]Call{
+		at: callOf(t, "claude-code", "mcp__s__read", sub, `{"path":"n"}`), second: inEditor,
+		at + "/": callOf(t, "gemini", "mcp_s_read", sub, `{"path":"n"}`),
+	} {
+		before := call.Leads(env)
+		if err := os.Symlink("/etc/shadow", filepath.Join(name, "n")); err != nil {
+			t.Fatal(err)
+		}
+		asked, now := permissions.Request{Hook: "x", Leads: before}, permissions.Request{Hook: "x", Leads: call.Leads(env)}
+		if asked.LeadsAs(now) || now.Elsewhere()[filepath.Join(name, "n")] != "/etc/shadow" {
+			t.Errorf("%s: %v", call.Request.Tool, now.Leads)
+		}
+		if err := os.Remove(filepath.Join(name, "n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestTheFolderOfACommandMayBeFoundByTheEnvironment: CDPATH says where cd goes.
 func TestTheFolderOfACommandMayBeFoundByTheEnvironment(t *testing.T) {
 	at, cdpath := own.Resolve(t.TempDir()), ""

@@ -35,6 +35,7 @@ type Call struct {
 	elsewhere bool                        // without answers, the agent's own dialog asks them
 	mode      string
 	history   string                   // the agent's transcript file
+	roots     []string                 // the folders that are open in the editor
 	given     json.RawMessage          // the tool's original input; nil: not read completely
 	follow    func() permissions.Leads // where its names lead now; nil: nobody looks
 	quiet     bool                     // an empty reply means not allowed
