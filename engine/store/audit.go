@@ -80,9 +80,9 @@ func entryFields(e *permissions.Entry) []any {
 const keyedColumns = entryColumns + `, mac`
 
 // eachEntry reads entries of the store's chain in order, and says of each whether the key of the rows sealed it.
-func (s *Store) eachEntry(ctx context.Context, from source, text string, do func(e *permissions.Entry, sealed bool)) error {
+func (s *Store) eachEntry(ctx context.Context, from source, text string, do func(e *permissions.Entry, sealed bool), args ...any) error {
 	fields := func(r *sealedRow[permissions.Entry]) []any { return append(entryFields(&r.row), &r.mac) }
-	found, err := collect(ctx, from, "", fields, text)
+	found, err := collect(ctx, from, "", fields, text, args...)
 	for i := range found {
 		if r := &found[i]; r.row.Chain == s.chain && r.row.Hash == r.row.ComputeHash() {
 			do(&r.row, s.from != nil && hmac.Equal(r.mac, s.from.entry(r.row.Hash)))

@@ -43,6 +43,9 @@ type comparison struct {
 	pruned   int64                    // older rows may have been pruned
 	sessions map[permissions.ID]int64 // the last entry about each session of an agent
 	wrong    wrongRows
+
+	full  bool        // at a start: since then there is an entry for each row that opens something
+	every *comparison // has all entries of such rows; nil: not read
 }
 
 // wrongRows are the rows, and the chains, that were found to be wrong. The first ones are named.

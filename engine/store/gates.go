@@ -4,18 +4,26 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/daycared/daycared/permissions"
 )
 
 // An old row has a valid seal too, so somebody may put one back after what it opens was closed. Each start therefore compares the
 // open rows, the locks, the suspended accounts and the stop with the newest entry of each, and closes again what that entry closed.
+// A row of another store with the same key has one as well: the start takes the seal from a row that no entry opened.
 
 // readGates finds the entries of open grants and those that belong to no request.
 const readGates = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request IN (SELECT '' ` +
 	`UNION ALL SELECT +request FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 	`UNION ALL SELECT +number FROM grants JOIN requests ON requests.id = request WHERE revoked_at = 0 AND ended_at = 0)) ` +
 	`CROSS JOIN audit ON audit.key = k ORDER BY k`
+
+// firstKept reads the first entry that is kept.
+const firstKept = `SELECT ` + keyedColumns + ` FROM audit WHERE ` + inChain + ` ORDER BY key LIMIT 1`
+
+// readEveryGate reads the same entries, and those of other rows, without the index.
+var readEveryGate = strings.Replace(readGateEntries, entryColumns, keyedColumns, 1)
 
 // readGateEntries reads the entries about what opens and shuts something, in order.
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND type IN ('GRANT_ADDED', 'GRANT_REVOKED', ` +
@@ -31,7 +39,16 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 	if s.newKey != "" && s.newKey != firstKey {
 		all = newComparison()
 	}
+	begins := func(e *permissions.Entry, sealed bool) {
+		if sealed && !c.full {
+			c.full, c.since = true, begin(e).since
+		}
+	}
+	if err = s.eachEntry(ctx, t, firstKept, begins, s.chain); err != nil {
+		return c, all, err
+	}
 	err = s.eachEntry(ctx, t, readGates, func(e *permissions.Entry, sealed bool) {
+		begins(e, sealed) // where the first one is from before the key
 		if sealed {
 			_ = c.addEntry(e, 0) // a second use is reported by verify
 		}
@@ -71,6 +88,10 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 		of, key := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == g.table })], g.key(&row)
 		r := permissions.Record{Type: of.closes[0], At: s.now(), Detail: map[string]string{whyDetail: "its row was put back"}}
 		switch closed, suspended := verdict(c, g, row); {
+		case unspoken(ctx, s, t, c, g, row):
+			s.logUnsealed(g.name(row))
+			t.exec(ctx, g.set, append([]any{instant{g.since(&row)}, []byte{}}, key...)...)
+			continue
 		case closed:
 			for i, name := range of.key {
 				r.Detail[name] = fmt.Sprint(key[i])
@@ -89,4 +110,23 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 		s.log.Error("old row put back behind daycared's back: ignored", "row", g.name(row))
 		s.append(ctx, t, r)
 	}
+}
+
+// unspoken reports whether the entries would say that a row was opened, and do not. They are read once more without their index: one that
+// lacks entries, perhaps by damage, takes no seal.
+func unspoken[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T], row T) bool {
+	_, known := c.gates[c.row(g.table, g.key(&row)...)]
+	if made := g.made(row); !c.full || known || made.Before(c.since) || made.Before(c.restored.At) {
+		return false
+	}
+	if c.every == nil {
+		c.every = newComparison()
+		t.fail(s.eachEntry(ctx, t, readEveryGate, func(e *permissions.Entry, sealed bool) {
+			if sealed {
+				c.every.addRowEntry(e)
+			}
+		}, s.chain))
+	}
+	_, known = c.every.gates[c.every.row(g.table, g.key(&row)...)]
+	return !known
 }

@@ -201,6 +201,67 @@ func (o *populatedStore) restoredFrom(t *testing.T) (backup string) {
 	return backup
 }
 
+// TestARowOfAnotherStoreOpensNothingAfterAStart: one with the same audit key, whose rows are sealed alike. Only what the store
+// itself opened counts, also once the entries of that were pruned.
+func TestARowOfAnotherStoreOpensNothingAfterAStart(t *testing.T) {
+	for name, pruned := range map[string]bool{"A7/all entries kept": false, "A7/entries pruned": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			own := newOpened(t, filepath.Join(dir, "daycared.db"))
+			if pruned {
+				prune(t, own.Store, permissions.Keep{Audit: 1}, time.Now())
+			}
+			with := options(filepath.Join(t.TempDir(), "daycared.db"))
+			with.KeyFile = filepath.Join(dir, KeyName)
+			other, err := Open(t.Context(), with)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = other.Close() })
+			token := permissions.Token{ID: "T2", Name: "theirs", Hash: permissions.Digest{9}, CreatedAt: time.Now()}
+			p := permissions.Pairing{Person: "sam", Via: "telegram", Address: "2", PairedAt: time.Now()}
+			if err := other.AddToken(t.Context(), token, "op", "cli"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := other.Pair(t.Context(), p, "op", "cli"); err != nil {
+				t.Fatal(err)
+			}
+			approve(t, other, permissions.Always)
+			if err := own.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range []string{"grants", "tokens", "pairings"} {
+				meddle(t, own.Store, "PRAGMA foreign_keys = OFF; ATTACH '"+other.path+"' AS theirs; INSERT INTO "+table+" SELECT * FROM theirs."+table)
+			}
+			var log *bytes.Buffer
+			own.Store, log = logged(t, own.path)
+			if got := fmt.Sprint(own.gates(t)); got != "[grant token pairing]" {
+				t.Errorf("%s are open", got)
+			}
+			if _, err := own.VerifyToken(t.Context(), token.Hash, time.Now()); err == nil {
+				t.Error("their token is open")
+			}
+			if n := strings.Count(log.String(), "does not carry the seal"); n != 3 {
+				t.Errorf("%d rows are logged: %s", n, log)
+			}
+			if _, err := own.Verify(t.Context()); err == nil || strings.Count(err.Error(), "does not carry the seal") != 3 {
+				t.Errorf("verify says %v", err)
+			}
+		})
+	}
+}
+
+// prune prunes everything of these kinds.
+func prune(t *testing.T, s *Store, keep permissions.Keep, now time.Time) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = s.Prune(t.Context(), keep, now, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestTheRowsOfABackupAreStillSuspended: rows of the backup that are put back after a restore open nothing until they
 // are reinstated, paired again or replaced.
 func TestTheRowsOfABackupAreStillSuspended(t *testing.T) {

@@ -366,6 +366,29 @@ func TestAStopWhoseRowWasPutBackHolds(t *testing.T) {
 	insert(t, second)
 }
 
+// TestARowThatNoEntryOpenedOpensNothingInPostgreSQL: see TestARowOfAnotherStoreOpensNothingAfterAStart.
+func TestARowThatNoEntryOpenedOpensNothingInPostgreSQL(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	o := openedIn(t, openOn(t.Context(), t, path, url))
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, without := range []string{"", "PAIRED"} {
+		query(t, url, "WITH gone AS (DELETE FROM entries WHERE type = '"+without+"' RETURNING 1) SELECT COUNT(*) FROM gone")
+		o.Store = openOn(t.Context(), t, path, url)
+		want := "[grant token pairing]"
+		if without != "" {
+			want = "[grant token]"
+		}
+		if got := fmt.Sprint(o.gates(t)); got != want {
+			t.Errorf("without %q, %s are open", without, got)
+		}
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestWhoIsLockedIsKnownWithoutTheRows, also with the list of before put back, on every daemon that runs; until it is ended.
 func TestWhoIsLockedIsKnownWithoutTheRows(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
