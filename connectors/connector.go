@@ -221,6 +221,8 @@ type Prompt struct {
 	Hasty  bool               // To approved many in a row just now, so that this one can be allowed only a little later
 	Lately permissions.Lately // what the agent did before, of a pending request; zero: nothing is known
 	Locked bool               // To is locked or no longer configured: show no way to answer
+	// Untitled says that the message shows no more than the title, and is to show all: an answer that allows counts once it does.
+	Untitled bool
 	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
 	// current prompt, or an error to return because nothing is to be sent any more. It begins unless something else is sent before the card.
 	Refresh func(ctx context.Context, begins bool) (Prompt, error)

@@ -49,7 +49,11 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	if d.Shown != (permissions.Digest{}) && d.Shown != s.Shown() {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OtherShown())
 	}
-	if s.OnlyTitle && r.State == permissions.Pending && !s.Offers(d.Answer) {
+	title, err := e.TitleAlone(ctx, r.ID, d.From.Via, person.Name)
+	if err != nil {
+		return r, err
+	}
+	if (s.OnlyTitle || title) && r.State == permissions.Pending && !r.Title().Offers(d.Answer) {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OnlyTitle())
 	}
 	if !e.whole(r, person, d) {

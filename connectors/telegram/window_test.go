@@ -830,3 +830,23 @@ func TestACodeIsToldBeforeItsCardIsShown(t *testing.T) {
 	s.phones["fay"].Writes("no " + code)
 	s.get(call, permissions.Denied)
 }
+
+// TestAReloadThatShowsMoreAllowsNothingBeforeItIsShown: as long as a card shows no more than the title, nothing allows what it wants, in
+// words, by a reply or by made-up data of a button.
+func TestAReloadThatShowsMoreAllowsNothingBeforeItIsShown(t *testing.T) {
+	s := newEnv(t)
+	whole := s.settings
+	s.settings.OnlyTitles = map[string]bool{Name: true}
+	s.Configure(s.settings)
+	call := s.ask(network("kept out."))
+	m := s.card("fay", "no more than the title")
+	s.until("the card is noted", s.upToDate)
+	s.server.FailNext("editMessageText", 1000, telegramtest.Refuse(500, "Internal Server Error"))
+	s.Configure(whole)
+	s.says("fay", "yes "+codeIn(m), "no more than the title, so it cannot be allowed here")
+	made := strings.Replace(s.button("fay", m, "Deny"), "deny", "allow_once", 1)
+	s.toast(s.phones["fay"].TapsData(m.ID, made), "no more than the title, so it cannot be allowed here")
+	s.waits(call)
+	s.phones["fay"].Writes("no " + codeIn(m))
+	s.get(call, permissions.Denied)
+}

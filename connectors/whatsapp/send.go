@@ -119,6 +119,8 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	case p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && p.To.Addresses[Name] != r.number:
 		c.aside(ctx, func(ctx context.Context) error { return c.endThere(ctx, r, p, over) })
 		return connectors.ErrResend // the person has another number now
+	case over && p.Untitled:
+		return connectors.ErrResend
 	case over && p.Request.State == permissions.Pending:
 		return nil // the outcome will include the change
 	case over:

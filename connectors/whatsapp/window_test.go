@@ -153,8 +153,8 @@ func TestBetweenACardBesideAQuestionAndWhatsAppsAnswer(t *testing.T) {
 
 // A card that a chat may no longer show whole, or may again, is drawn as the chat may show it.
 func TestAReloadShowsCardsAsTheirChatMay(t *testing.T) {
-	s := newEnv(t)
-	_, m, _ := s.asked("kept out.")
+	s := newEnv(t, func(s *env) { s.settings.Approvals.Timeout = time.Hour })
+	call, m, code := s.asked("kept out.")
 	whole := s.settings
 	s.settings.OnlyTitles = map[string]bool{Name: true}
 	s.Configure(s.settings)
@@ -165,6 +165,19 @@ func TestAReloadShowsCardsAsTheirChatMay(t *testing.T) {
 	only.Routes = []engine.Route{{Ask: []string{"fay"}, OnlyTitle: true}}
 	s.Configure(only)
 	s.becomes("fay", m.ID, "no more than the title")
+	s.says("fay", "yes "+code, "no more than the title of "+code)
+	s.server.Advance(20 * time.Minute) // now it cannot be edited
+	s.Configure(whole)
+	now, err := s.phones["fay"].Sees(soon(t), func(now whatsapptest.Message) bool {
+		return now.ID != m.ID && strings.Contains(now.Text, "kept out.")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the new card is noted", s.noted)
+	s.phones["fay"].Says("yes " + code)
+	s.get(call, permissions.Approved)
+	s.answers("fay", now.ID, "You allowed this once")
 }
 
 // A card follows its person to another account: the one that is no longer theirs cannot answer.

@@ -134,6 +134,7 @@ func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.C
 	}
 	b.Joined = len(copies) - had
 	for i, c := range in {
+		l.titled(b.Items[i].Request, c)
 		if b.Items[i].Seen { // else the list has not all of it
 			l.attempted(c, func(a *attempt) { a.began, a.failed = began, false })
 		}
@@ -168,7 +169,7 @@ func (l *lane) noteList(
 		if c.Burst != "" && c.Ref != ref { // opened
 			continue
 		}
-		s.Copy, s.was = c, c.Ref
+		s.Copy, s.was, s.title = c, c.Ref, b.Items[i].Request.OnlyTitle
 		s.Ref, s.Burst, s.Shown = ref, ref, b.Items[i].Request.Revision
 		if c.Burst == "" {
 			s.SentAt, s.Dated, l.recent[c.Request] = sentAt, dated, l.elapsed()

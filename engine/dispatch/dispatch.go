@@ -134,6 +134,7 @@ type Dispatch struct {
 	reminded    sync.Map                          // by person, or [groupKey]: the last [reminder]
 	lately      latelyCache
 	approved    approvals
+	titles      sync.Map // by titleKey: what pending messages show no more than the title of
 	quieted     sync.Map // by quietKey: the notice of the digest
 	history     func(context.Context, permissions.Past) ([]permissions.Request, error)
 	hold        func(context.Context) bool  // nil: there are no other daemons

@@ -72,6 +72,31 @@ type sending struct {
 	was     string
 	redrawn int64
 	lost    any
+	title   bool // it shows no more than the title
+}
+
+// titleKey is the message about a request in a chat.
+type titleKey struct {
+	request   permissions.ID
+	connector string
+	chat      chat
+}
+
+func titleOf(cp permissions.Copy) titleKey { return titleKey{cp.Request, cp.Connector, chatOf(cp)} }
+
+// TitleAlone reports whether a person's messages about a request in a channel may show no more than its title, whatever they may show by
+// now.
+func (d *Dispatch) TitleAlone(ctx context.Context, id permissions.ID, via, person string) (bool, error) {
+	some := false
+	d.titles.Range(func(any, any) bool { some = true; return false })
+	if !some {
+		return false, nil
+	}
+	copies, err := d.store.Copies(ctx, id)
+	return slices.ContainsFunc(copies, func(cp permissions.Copy) bool {
+		_, title := d.titles.Load(titleOf(cp))
+		return title && cp.Person == person && cp.Connector == via
+	}), shared.Broken(err)
 }
 
 // look is the content of a prompt's last edit, without its waiters.
@@ -408,6 +433,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		return l.list(ctx, r, cp)
 	}
 	prompt := e.Prompt(ctx, r, cp, person, copies)
+	s.title, prompt.Untitled = l.titled(prompt.Request, cp)
 	since, again := l.mayBeSentSince(cp), cp.Ref == ""
 	namer, names := l.connector.(connectors.MessageIDAllocator)
 	if names && cp.Ref == "" && r.State == permissions.Pending {
@@ -467,6 +493,16 @@ func (l *lane) shownAt(r permissions.Request) int64 {
 		return permissions.ShownAlways
 	}
 	return r.Revision
+}
+
+// titled reports whether a message about r is to show no more than its title, or shows that and is to show all.
+func (l *lane) titled(r permissions.Request, cp permissions.Copy) (title, untitled bool) {
+	if title = r.OnlyTitle && r.State == permissions.Pending; title {
+		l.service.titles.Store(titleOf(cp), true)
+		return true, false
+	}
+	_, untitled = l.service.titles.Load(titleOf(cp))
+	return false, untitled
 }
 
 // recipient returns the person of a copy. If that person can no longer answer, it says so in the message, and unless there is
@@ -558,6 +594,9 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	}
 	if err != nil {
 		return err
+	}
+	if e.redrawn.Load() == s.redrawn && !s.title {
+		e.titles.Delete(titleOf(s.Copy))
 	}
 	if e.redrawn.Load() != s.redrawn {
 		again := s.Copy
