@@ -107,12 +107,110 @@ func TestEverydayRelativeTextsAreUnasked(t *testing.T) {
 	}
 }
 
+// TestAPathOfSeveralTextsIsJudgedAsWhatItLeadsTo: a tool may take a folder from one member of its input and names from others.
+func TestAPathOfSeveralTextsIsJudgedAsWhatItLeadsTo(t *testing.T) {
+	own, proj, clean := hostile(t)
+	home, deep := filepath.Dir(clean), clean+"/src/api"
+	if err := os.Symlink("../../d", clean+"/src/up"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("clean/src", home+"/here"); err != nil {
+		t.Fatal(err)
+	}
+	up := strings.Count(home, "/")
+	for _, c := range []struct{ folder, input string }{
+		{deep, `{"cwd":"..","path":"../../d/token"}`},
+		{deep, `{"cwd":"../","path":"../../d/token"}`},
+		{deep, `{"cwd":"./..","path":"../../d/token"}`},
+		{deep, `{"cwd":"../.","path":"../../d/token"}`},
+		{deep, `{"path":"../../d/token","cwd":".."}`},
+		{deep, `{"cwd":"../..","path":"../d/token"}`},
+		{deep, `{"cwd":"../../..","path":"d/token"}`},
+		{deep, `{"cwd":"../../..","path":"d"}`},
+		{deep, `{"cwd":"..","path":"../../d/data/new"}`},
+		{deep, `{"a":"..","b":"..","c":"..","path":"d/token"}`},
+		{deep, `{"a":["..","..",".."],"b":{"c":["d/token"]}}`},
+		{deep, `{"a":["../..","..","d","token"]}`},
+		{deep, `{"..":{"../..":["d/token"]}}`},
+		{deep, `{"cwd":"..","args":["cat ../../d/token"]}`},
+		{deep, `{"cwd":"..","args":["cat","../../d/token:1"]}`},
+		{deep, `{"cwd":"` + clean + `","path":"../d/token"}`},
+		{deep, `{"cwd":"` + clean + `","then":"..","path":"d/token"}`},
+		{deep, `{"cwd":"file://` + clean + `","path":"../d/token"}`},
+		{deep, `{"cwd":"/usr","path":"..","name":"` + home[1:] + `/d/token"}`},
+		{deep, `{"cwd":"/usr","path":"../` + home[1:] + `/d/token"}`},
+		{clean, `{"cwd":"src","path":"../../d/token"}`},
+		{clean, `{"cwd":"src/api","path":"../../../d/token"}`},
+		{clean, `{"cwd":"none/of/these","path":"../../../../d/token"}`},
+		{clean, `{"a":"none","b":"..","path":"../../d/token"}`},
+		{clean, `{"cwd":"src/main.go","path":"../../../d/token"}`},
+		{clean, `{"cwd":"src","path":"up"}`},
+		{clean, `{"cwd":"src","path":"up/token"}`},
+		{clean, `{"cwd":"/src","path":"up/token"}`},
+		{clean, `{"cwd":"src","path":"u*"}`},
+		{clean, `{"cwd":"src","path":"/up/token"}`},
+		{clean, `{"cwd":"src","path":"api","name":"../up/token"}`},
+		{deep, `{"cwd":"..","path":"up:1"}`},
+		{"", `{"cwd":"` + clean + `/src","path":"up/token"}`},
+		{"", `{"cwd":"` + clean + `","path":"../d/token"}`},
+		{proj + "/sub", `{"cwd":"..","path":"Lt"}`},
+		{proj + "/sub", `{"cwd":"..","path":"hard"}`},
+		{proj, `{"cwd":"sub","path":"x"}`},
+		{proj, `{"cwd":"sub/deep","path":"y/admin.key"}`},
+		{home + "/here/api", `{"cwd":"..","path":"../../d/token"}`},
+		{home + "/here/api", `{"cwd":"../..","path":"../d/token"}`},
+		{home, `{"cwd":"here/none","path":"../../../d/token"}`},
+		{deep, `{"a":[` + strings.Repeat(`"..",`, up+3) + `"` + home[1:] + `","d","token"]}`},
+	} {
+		t.Run(fmt.Sprintf("C2/%.60s", c.input), func(t *testing.T) {
+			if _, may := Look(own, new(atomic.Uint64)).Input(c.folder, []byte(c.input)); !may {
+				t.Error("unasked from " + c.folder)
+			}
+		})
+	}
+}
+
+// TestEverydayFoldersAreUnasked: several texts of an input that name folders, none of which leads to the daemon's files.
+func TestEverydayFoldersAreUnasked(t *testing.T) {
+	own, _, clean := hostile(t)
+	var many []string
+	for i := range 60 {
+		many = append(many, fmt.Sprintf("lib/l%d", i))
+		if err := os.MkdirAll(filepath.Join(clean, many[i]), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, _ := json.Marshal(many) // plain text
+	text, _ := json.Marshal(strings.Repeat("a long text about src/main.go, *.go and ../lib/x\n", 6000))
+	for _, c := range []struct{ folder, input string }{
+		{clean + "/src/api", `{"cwd":"..","path":"main.go"}`},
+		{clean + "/src/api", `{"cwd":"..","path":"../go.mod"}`},
+		{clean + "/src/api", `{"cwd":"..","path":"*.go","d":"d"}`},
+		{clean + "/src", `{"paths":["../lib","../src","api","."],"pattern":"**/*.go"}`},
+		{clean, `{"path":"src","pattern":"**/*.go"}`},
+		{clean, `{"path":"` + clean + `","pattern":"**/*.go"}`},
+		{clean, `{"path":"` + clean + `/src","pattern":"func \(s \*Store\) .*\{","glob":"*.go"}`},
+		{clean, `{"path":"/usr/bin","pattern":"*.go"}`},
+		{clean, `{"paths":` + string(list) + `}`},
+		{clean, `{"path":"src","content":` + string(text) + `,"lib":"src/main.go"}`},
+		{clean, `{"command":"git log -- src/api","description":"Show the log","cwd":"src","d":"d/token"}`},
+	} {
+		t.Run(fmt.Sprintf("%.60s", c.input), func(t *testing.T) {
+			if found, may := Look(own, new(atomic.Uint64)).Input(c.folder, []byte(c.input)); found || may {
+				t.Error(found, may)
+			}
+		})
+	}
+}
+
 // TestALongTextIsLookedThroughInItsLength: not in the square of it, which would take minutes.
 func TestALongTextIsLookedThroughInItsLength(t *testing.T) {
 	own, _, clean := hostile(t)
-	for part, want := range map[string]string{"git a;": "unasked", "git *;": "asked"} {
+	for part, want := range map[string]string{"git a;": "unasked", "git *;": "asked", "../": "asked", "../*": "asked",
+		"./": "unasked", "here/": "unasked", "a/../": "unasked", "../ ": "unasked"} {
 		began := time.Now()
-		if got := judged(own, clean, strings.Repeat(part, 1<<20/6)); got != want || time.Since(began) > 20*time.Second {
+		got := judged(own, clean, strings.Repeat(part, 1<<20/len(part)))
+		if got != want || time.Since(began) > 20*time.Second {
 			t.Errorf("%s: %s after %s", part, got, time.Since(began))
 		}
 	}

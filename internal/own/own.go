@@ -78,6 +78,7 @@ type place struct {
 type Search struct {
 	landmarks
 	steps  *atomic.Uint64
+	led    map[string]string // where paths lead
 	places map[string]place
 	lists  map[string][]os.DirEntry
 	firsts map[string]*[256][]os.DirEntry // of folders: their entries by the first byte of the name
@@ -90,6 +91,12 @@ type Search struct {
 
 // An input may cost as much as that many comparisons; a folder entry that is read counts for several, and so does a part of a path.
 const maxLooks, perEntry = 8_000_000, 80
+
+// perStep is what it costs to begin at one place of a text.
+const perStep = 4
+
+// perByte is what it costs to go through a text.
+func perByte(text string) int { return 1 + len(text)/8 }
 
 // landmarks are what paths are compared with.
 type landmarks struct {
@@ -120,7 +127,7 @@ func Look(files []string, steps *atomic.Uint64) *Search {
 		known.at, known.files, known.landmarks = time.Now(), slices.Clone(files), find(files)
 	}
 	return &Search{
-		steps: steps, landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{},
+		steps: steps, landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, led: map[string]string{},
 		firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, left: maxLooks, asked: map[string]bool{},
 	}
 }
@@ -243,41 +250,45 @@ func is(some []os.FileInfo, one os.FileInfo) bool {
 const maxTokens, longest = 1000, 4096
 
 // Input checks the names and texts of a tool's JSON input, when the tool runs in folder: found reports that one is a
-// path of the daemon's, and may that one could lead to it or cannot be followed.
+// path of the daemon's, and may that one, or several put together, could lead to it or cannot be followed.
 func (l *Search) Input(folder string, input []byte) (found, may bool) {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.UseNumber()
+	var texts []string
 	for n := 0; ; n++ {
 		token, err := d.Token()
 		if err != nil || n == maxTokens || l.left < 0 {
-			return found, may || err == nil
+			return found, may || err == nil || l.together(folder, texts)
 		}
 		if text, is := token.(string); is {
-			is, could := l.leads(folder, strings.TrimSpace(text))
-			found, may = found || is, may || could || l.left < 0
+			text, unclear := named(strings.TrimSpace(text))
+			is, could := l.leads(folder, text)
+			texts = append(texts, text)
+			found, may = found || is, may || unclear || could || l.left < 0
 		}
 	}
 }
 
+// named is the path in a text that is the address of a file, and any other text as it is.
+func named(text string) (path string, unclear bool) {
+	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
+		return u.Path, u.Path == ""
+	}
+	return text, false
+}
+
 // leads checks one text. A glob may match anything in the folder that its path begins with.
 func (l *Search) leads(folder, text string) (found, may bool) {
-	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
-		text, may = u.Path, u.Path == ""
-	}
-	may = may || strings.HasPrefix(text, "~") || strings.HasPrefix(text, "$") && strings.Contains(text, "/") ||
+	l.left -= perByte(text)
+	may = strings.HasPrefix(text, "~") || strings.HasPrefix(text, "$") && strings.Contains(text, "/") ||
 		slices.ContainsFunc(l.names, func(f string) bool { return strings.Contains(text, f) }) || l.parts(folder, text)
 	if text == "" || len(text) > longest {
 		return false, may
 	}
-	paths := []string{text}
-	if at := strings.Index(text, "/"); at > 0 && at < len(text)-1 { // such as @/x
-		paths = append(paths, text[at:])
-	}
 	if at := strings.IndexAny(text, globs); at >= 0 {
-		paths = append(paths, text[:strings.LastIndex(text[:at], "/")+1])
 		may = may || strings.Contains(text[at:], "../")
 	}
-	for _, path := range paths {
+	for _, path := range paths(text) {
 		if !filepath.IsAbs(path) {
 			path = folder + "/" + path
 		}
@@ -285,6 +296,130 @@ func (l *Search) leads(folder, text string) (found, may bool) {
 		found, may = found || p.inside && filepath.IsAbs(text), may || p.inside || p.around
 	}
 	return found, may
+}
+
+// paths are a text as a path, what follows a sign in it, such as @/x, and the folder of its glob.
+func paths(text string) []string {
+	all := []string{text}
+	if at := strings.Index(text, "/"); at > 0 && at < len(text)-1 {
+		all = append(all, text[at:])
+	}
+	if at := strings.IndexAny(text, globs); at >= 0 {
+		all = append(all, text[:strings.LastIndex(text[:at], "/")+1])
+	}
+	return all
+}
+
+// chain is a folder to which some texts of an input lead, one after the other; of has their places.
+type chain struct {
+	at string
+	of []int
+}
+
+// together reports whether a path of several texts leads to the daemon's files: tools take a folder from one member and names from others.
+func (l *Search) together(folder string, texts []string) bool {
+	same, last := make([]int, len(texts)), map[string]int{} // same is which text before is the same one, and its number; 0: none
+	for n, text := range texts {
+		same[n], last[text] = last[text], n+1
+	}
+	led := l.resolve(folder)
+	reached := map[string][]chain{filepath.Clean(folder): {{}}, led: {{}}}
+	queue := []chain{{at: folder}}
+	if folder != "" && led != folder {
+		queue = append(queue, chain{at: led})
+	}
+	for i := 0; i < len(queue); i++ {
+		from := queue[i]
+		for n, text := range texts {
+			if l.left -= perText; l.left < 0 {
+				return true
+			}
+			if text == "" || slices.Contains(from.of, n) || same[n] > 0 && !slices.Contains(from.of, same[n]-1) {
+				continue
+			}
+			if (i > 0 || filepath.IsAbs(text)) && l.meets(from.at, strings.TrimLeft(text, "/")) {
+				return true
+			}
+			to := append(slices.Clone(from.of), n)
+			all := l.folders(from.at, text)
+			for i := 0; i < len(all); i++ {
+				at := all[i]
+				if l.fewer(reached[at], to) {
+					continue
+				}
+				if p := l.find(at); p.inside || p.around {
+					return true
+				}
+				if info, err := os.Stat(at); err == nil && info.IsDir() {
+					all = append(all, l.resolve(at))
+					reached[at] = append(reached[at], chain{at, to})
+					queue = append(queue, reached[at][len(reached[at])-1])
+				}
+			}
+		}
+	}
+	return l.left < 0
+}
+
+// perText is what a text costs at a folder of [Search.together].
+const perText = 8
+
+// fewer reports whether one of the chains needs no other texts than these.
+func (l *Search) fewer(chains []chain, texts []int) bool {
+	l.left -= perText * len(chains)
+	return slices.ContainsFunc(chains, func(c chain) bool {
+		return !slices.ContainsFunc(c.of, func(n int) bool { return !slices.Contains(texts, n) })
+	})
+}
+
+// meets is [Search.leads] for a folder that another text names.
+func (l *Search) meets(folder, text string) bool {
+	if folder == "" {
+		return false
+	}
+	return l.parts(folder, text) || len(text) <= longest && slices.ContainsFunc(paths(text), func(path string) bool {
+		p := place{}
+		if !l.absent(folder, path) {
+			p = l.find(folder + "/" + path)
+		}
+		return p.inside || p.around
+	})
+}
+
+// folders are the folders that a text may name from another one: a tool may also find names that do not exist above them, where "..", of
+// this text or the next, leads to less.
+func (l *Search) folders(folder, text string) (all []string) {
+	if len(text) > longest {
+		return nil
+	}
+	if filepath.IsAbs(text) {
+		all = []string{filepath.Clean(text), l.resolve(text)}
+	}
+	if folder == "" || l.absent(folder, text) {
+		return all
+	}
+	all = append(all, l.resolve(folder+"/"+text))
+	up, rest := 0, filepath.Clean(strings.TrimLeft(text, "/"))
+	for rest == ".." || strings.HasPrefix(rest, "../") {
+		up, rest = up+1, strings.TrimPrefix(rest[2:], "/")
+	}
+	for at := folder; ; at, up = filepath.Dir(at), up-1 {
+		if all = append(all, filepath.Join(at, rest)); up == 0 || at == "/" {
+			return all
+		}
+	}
+}
+
+// absent reports whether a path is not in a folder, in which none of the daemon's files are.
+func (l *Search) absent(folder, path string) bool {
+	first, _, _ := strings.Cut(strings.TrimLeft(path, "/"), "/")
+	if first == "" || strings.Contains(path, "..") {
+		return false
+	}
+	l.steps.Add(1)
+	l.left -= perEntry
+	_, err := os.Lstat(filepath.Join(folder, first))
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // globs are the characters with which patterns begin.
@@ -320,6 +455,15 @@ func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 // begins reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
 func (l *Search) begins(folder, text string) bool {
 	l.steps.Add(1)
+	l.left -= perStep
+	for rest, dots := text, true; dots && l.left >= 0; l.left-- {
+		if rest, dots = strings.CutPrefix(text, "../"); dots {
+			folder = filepath.Dir(folder)
+		} else {
+			rest, dots = strings.CutPrefix(text, "./")
+		}
+		text = strings.TrimLeft(rest, "/")
+	}
 	part := ""
 	if l.globbed {
 		part, _, _ = strings.Cut(text, "/")
@@ -332,11 +476,6 @@ func (l *Search) begins(folder, text string) bool {
 		}
 		if l.through(folder, deep) {
 			return true
-		}
-	}
-	for _, dots := range []string{"..", "."} {
-		if rest, found := strings.CutPrefix(text, dots+"/"); found {
-			return l.begins(filepath.Join(folder, dots), strings.TrimLeft(rest, "/"))
 		}
 	}
 	for _, e := range l.beginning(folder, text) {
@@ -509,12 +648,17 @@ func resolve(path string) string {
 
 // resolve is Resolve in a search, which has too little left after long links.
 func (l *Search) resolve(path string) string {
+	l.left -= perByte(path)
+	if at, known := l.led[path]; known {
+		return at
+	}
 	left := min(MaxLinks, max(0, l.left/perEntry))
 	before := left
 	at, _, _ := walk(path, &left, func(string) bool { return false })
 	if l.left -= perEntry * (before - left); left < 0 {
 		l.left = -1
 	}
+	l.led[path] = at
 	return at
 }
 
