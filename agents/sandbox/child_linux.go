@@ -27,7 +27,7 @@ func asCommand() int {
 	if err := execCommand(); err != nil {
 		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
 	}
-	return codeFailed
+	return NotStarted
 }
 
 // execCommand sandboxes this process and executes the command, with the standard streams and no other descriptor.

@@ -61,8 +61,8 @@ func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 func hangs(int) bool { return false }
 
 // There is no supervisor on this system.
-func runSupervisor() int { return codeFailed }
-func asCommand() int     { return codeFailed }
+func runSupervisor() int { return NotStarted }
+func asCommand() int     { return NotStarted }
 
 // enclose fails: this system has no sandbox.
 func enclose(s spec) error {

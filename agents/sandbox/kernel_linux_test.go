@@ -126,7 +126,7 @@ func TestScratch(t *testing.T) {
 		fmt.Sprintf("%s\n%s/elsewhere\n", dir, dir) {
 		t.Errorf("home and folder are %q", said)
 	}
-	if _, code := run(t, New(Options{Scratch: filepath.Join(dir, "nowhere")}), Policy{}, "true"); code != codeFailed {
+	if _, code := run(t, New(Options{Scratch: filepath.Join(dir, "nowhere")}), Policy{}, "true"); code != NotStarted {
 		t.Errorf("without a place for it: %d", code)
 	}
 }

@@ -343,9 +343,9 @@ func TestExitCodes(t *testing.T) {
 		{"", 0, []string{"true"}},
 		{"", 9, []string{"/bin/sh", "-c", "exit 9"}},
 		{"", 128 + 9, []string{"/bin/sh", "-c", "kill -9 $$"}},
-		{"daycared sandbox: start: ", codeFailed, []string{"no-such-program"}},
-		{"daycared sandbox: start ", codeFailed, []string{filepath.Join(dir, "secret")}},
-		{"daycared sandbox: there is no command", codeFailed, nil},
+		{"daycared sandbox: start: ", NotStarted, []string{"no-such-program"}},
+		{"daycared sandbox: start ", NotStarted, []string{filepath.Join(dir, "secret")}},
+		{"daycared sandbox: there is no command", NotStarted, nil},
 	} {
 		write(t, filepath.Join(dir, "secret"), "#!/bin/sh\n")
 		_ = os.Chmod(filepath.Join(dir, "secret"), 0o755)
@@ -363,7 +363,7 @@ func TestExitCodes(t *testing.T) {
 		for program, says := range map[string]string{
 			filepath.Join(dir, "strange"): "daycared sandbox: start ", "no-such-program": "daycared sandbox: start: ",
 		} {
-			if said, code := run(t, New(Options{}), w, program); code != codeFailed || !strings.HasPrefix(said, says) {
+			if said, code := run(t, New(Options{}), w, program); code != NotStarted || !strings.HasPrefix(said, says) {
 				t.Errorf("%s ended with %d, saying %q", program, code, said)
 			}
 		}

@@ -164,13 +164,13 @@ func asOperation(in io.Reader, out io.Writer, operations map[string]Operation) i
 	err := operate(in, out, operations)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return codeFailed
+		return NotStarted
 	}
 	return 0
 }
 
-// codeFailed is the exit code of a command that could not be started; stderr has the reason.
-const codeFailed = 125
+// NotStarted is the exit code of a command that could not be started; stderr has the reason.
+const NotStarted = 125
 
 func operate(in io.Reader, out io.Writer, operations map[string]Operation) error {
 	text, err := io.ReadAll(in)

@@ -139,11 +139,11 @@ func TestOperations(t *testing.T) {
 func TestOrders(t *testing.T) {
 	for _, text := range []string{"", "{", `{"Operation":"none"}`, `{"Operation":"read","Read":["relative/../x"]}`} {
 		out := &bytes.Buffer{}
-		if code := asOperation(strings.NewReader(text), out, nil); code != codeFailed || out.Len() > 0 {
+		if code := asOperation(strings.NewReader(text), out, nil); code != NotStarted || out.Len() > 0 {
 			t.Errorf("%q ended with %d, saying %q", text, code, out)
 		}
 	}
-	if code := asOperation(iotest.ErrReader(errors.New("torn")), io.Discard, nil); code != codeFailed {
+	if code := asOperation(iotest.ErrReader(errors.New("torn")), io.Discard, nil); code != NotStarted {
 		t.Errorf("a torn order ended with %d", code)
 	}
 	out := &bytes.Buffer{}

@@ -28,7 +28,7 @@ func runSupervisor() int {
 	code, err := guard()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
-		return codeFailed
+		return NotStarted
 	}
 	return code
 }

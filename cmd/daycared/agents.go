@@ -383,7 +383,7 @@ func (c *CLI) runOutside(ctx context.Context, o outside, argv []string) error {
 	case code > 0:
 		return exitCode(code)
 	case err != nil:
-		return fmt.Errorf("run %s: %w", argv[0], err)
+		return ended(sandbox.NotStarted, "run %s: %v", argv[0], err)
 	}
 	return nil
 }

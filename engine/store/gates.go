@@ -44,7 +44,7 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 			c.full, c.since = true, begin(e).since
 		}
 	}
-	if err = s.eachEntry(ctx, t, firstKept, begins, s.chain); err != nil {
+	if err := s.eachEntry(ctx, t, firstKept, begins, s.chain); err != nil {
 		return c, all, err
 	}
 	err = s.eachEntry(ctx, t, readGates, func(e *permissions.Entry, sealed bool) {

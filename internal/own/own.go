@@ -456,7 +456,8 @@ func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 func (l *Search) begins(folder, text string) bool {
 	l.steps.Add(1)
 	l.left -= perStep
-	for rest, dots := text, true; dots && l.left >= 0; l.left-- {
+	for dots := true; dots && l.left >= 0; l.left-- {
+		var rest string
 		if rest, dots = strings.CutPrefix(text, "../"); dots {
 			folder = filepath.Dir(folder)
 		} else {
