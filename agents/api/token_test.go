@@ -162,6 +162,7 @@ func TestTheClientPresentsWhatItsFileHolds(t *testing.T) {
 	if got := <-asked; got.Name != "token:first" {
 		t.Errorf("%+v asks", got)
 	}
+	<-asked // it waits, by a call of its own
 	// The token is replaced while the call waits, and the next call presents the new one.
 	hold(second + "\r\n")
 	if _, err := c.Get(t.Context(), w.ID, 0); !isRefusal(err, permissions.CodeUnknown) {
