@@ -121,7 +121,7 @@ const (
 type Lately struct {
 	Allowed, Denied int       // in the [LatelySpan] before, whether people were asked or not
 	Last            []Request // the newest of these that were put to the reader, the newest first, at most [MaxLast]
-	Before          int       // how often people allowed the same action in the [BeforeSpan] before
+	Before          int       // how often people allowed the same action, in whatever folder, in the [BeforeSpan] before
 	By              string    // who allowed it last; empty: nobody
 	Title, Prompt   string    // see [Request]; for the caller's owner only
 }

@@ -88,7 +88,7 @@ func (s *sheet) fill(p connectors.Prompt, o Options) {
 		s.row(o.Text("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too."))
 	}
 	if r.Kind != permissions.KindClarification { // its answers permit nothing
-		s.lately(p.Lately, o)
+		s.lately(p.Request.Kind, p.Lately, o)
 	}
 	s.place(r)
 	s.in = inCode
@@ -311,7 +311,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 const maxDone = 28
 
 // lately adds what the agent did before, in one row.
-func (s *sheet) lately(did permissions.Lately, o Options) {
+func (s *sheet) lately(kind permissions.Kind, did permissions.Lately, o Options) {
 	s.in = inLately
 	var facts []string
 	if did.Allowed+did.Denied > 0 {
@@ -327,8 +327,11 @@ func (s *sheet) lately(did permissions.Lately, o Options) {
 	}
 	if did.Before > 0 {
 		days := int(permissions.BeforeSpan.Hours() / 24)
-		facts = append(facts, o.Plural(did.Before, "the same was allowed %d time in %d days, last by %s|"+
-			"the same was allowed %d times in %d days, last by %s", did.Before, days, person(did.By, o)))
+		same := i18n.Phrase("the same was allowed %d time in %d days, last by %s|the same was allowed %d times in %d days, last by %s")
+		if kind == permissions.KindTool { // in another folder, or where a name has become a link, they may do something else
+			same = "the same words were allowed %d time in %d days, last by %s|the same words were allowed %d times in %d days, last by %s"
+		}
+		facts = append(facts, o.Plural(did.Before, same, did.Before, days, person(did.By, o)))
 	}
 	if len(facts) > 0 {
 		s.row(capital(strings.Join(facts, " · ")))

@@ -594,11 +594,12 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 	}{
 		{"all", did, "fay", i18n.English,
 			"Last 10 min: 4 allowed, 1 denied: «go test ./...», ⛔ «git push · until 23:59» · " +
-				"the same was allowed 9 times in 30 days, last by you"},
+				"the same words were allowed 9 times in 30 days, last by you"},
 		{"German", did, "sam", i18n.Language("de"),
 			"Letzte 10 Min.: 4 erlaubt, 1 abgelehnt: «go test ./...», ⛔ «git push · until 23:59» · " +
-				"dasselbe wurde in 30 Tagen 9-mal erlaubt, zuletzt von fay"},
-		{"once before", permissions.Lately{Before: 1, By: "sam"}, "fay", i18n.English, "The same was allowed 1 time in 30 days, last by sam"},
+				"derselbe Wortlaut wurde in 30 Tagen 9-mal erlaubt, zuletzt von fay"},
+		{"once before", permissions.Lately{Before: 1, By: "sam"}, "fay", i18n.English,
+			"The same words were allowed 1 time in 30 days, last by sam"},
 		{"of others", permissions.Lately{Denied: 2}, "fay", i18n.English, "Last 10 min: 0 allowed, 2 denied"},
 		{"what it says", permissions.Lately{Title: "Cart\n\u202esums", Prompt: "use ghp_0123456789abcdefghijABCDEFGHIJ012345"}, "fay",
 			i18n.English, `By the agent's own word, its session is «"Cart \u{202E}sums"» · ` +

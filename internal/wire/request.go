@@ -98,7 +98,7 @@ type Lately struct {
 	Allowed int       `json:"allowed"`
 	Denied  int       `json:"denied"`
 	Last    []Request `json:"last" doc:"the newest of these that were put to the reader"`
-	Before  int       `json:"before" doc:"how often people allowed the same"`
+	Before  int       `json:"before" doc:"how often people allowed the same words or tags, in whatever folder"`
 	By      string    `json:"by,omitzero" doc:"who allowed it last"`
 	Title   string    `json:"session_title,omitzero" doc:"of the session, as the asking program says; for its owner only"`
 	Prompt  string    `json:"last_prompt,omitzero" doc:"what the session was told to do last, likewise"`
