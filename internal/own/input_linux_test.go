@@ -216,6 +216,24 @@ func TestALongTextIsLookedThroughInItsLength(t *testing.T) {
 	}
 }
 
+// TestLongPathsAndManyFoldersEndASearch: which takes seconds otherwise, for each of many calls.
+func TestLongPathsAndManyFoldersEndASearch(t *testing.T) {
+	own, _, clean := hostile(t)
+	var long, many []string
+	for i := range 10 {
+		long = append(long, fmt.Sprintf("../x%d ", i)+strings.Repeat("../ ", 1000))
+	}
+	for i := range 200 {
+		many = append(many, fmt.Sprintf("none%d/../src", i))
+	}
+	for _, texts := range [][]string{long, many} {
+		input, _ := json.Marshal(texts) // plain texts
+		if _, may := Look(own, new(atomic.Uint64)).Input(clean, input); !may {
+			t.Errorf("%d texts of %d bytes in all are looked through", len(texts), len(input))
+		}
+	}
+}
+
 // TestABindMountIsKnownByWhatItIs: it has no target to follow. The mounts are private to a process.
 func TestABindMountIsKnownByWhatItIs(t *testing.T) {
 	const key = "OWN_TEST_MOUNTS"

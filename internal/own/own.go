@@ -350,6 +350,7 @@ func (l *Search) together(folder string, texts []string) bool {
 				if p := l.find(at); p.inside || p.around {
 					return true
 				}
+				l.left -= perEntry
 				if info, err := os.Stat(at); err == nil && info.IsDir() {
 					all = append(all, l.resolve(at))
 					reached[at] = append(reached[at], chain{at, to})
@@ -653,10 +654,11 @@ func (l *Search) resolve(path string) string {
 	if at, known := l.led[path]; known {
 		return at
 	}
-	left := min(MaxLinks, max(0, l.left/perEntry))
+	perPart := perEntry + len(path)/16 // of long paths each part takes longer
+	left := min(MaxLinks, max(0, l.left/perPart))
 	before := left
 	at, _, _ := walk(path, &left, func(string) bool { return false })
-	if l.left -= perEntry * (before - left); left < 0 {
+	if l.left -= perPart * (before - left); left < 0 {
 		l.left = -1
 	}
 	l.led[path] = at
