@@ -30,7 +30,7 @@ func searches(words []string) bool {
 	case "cp", "scp", "zip":
 		return has("rRa", "--r", "--a")
 	case "tar":
-		return has("c", "--create", "c") || len(words) > 1 && strings.Contains(words[1], "c")
+		return has("c", "--create") || len(words) > 1 && strings.Contains(words[1], "c")
 	}
 	return false
 }
