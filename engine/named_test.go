@@ -101,6 +101,25 @@ func TestACardThatCouldNotBeSentIsNotShown(t *testing.T) {
 	}
 }
 
+// What was named before the daemon was killed may be on the phone: an answer that comes first finds it.
+func TestACardThatAnEarlierProcessMayHaveSentIsShown(t *testing.T) {
+	lost := func() *idChannel { return &idChannel{phone: newPhone(fay, "fays-phone"), lost: 1000} }
+	st := newEnv(t, usual(), lost())
+	begun, err := st.Begin(t.Context(), self, network("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.eventually("its card is not named", func() bool {
+		copies, err := st.rows.Copies(t.Context(), begun.Request.ID)
+		return err == nil && len(copies) == 1 && copies[0].Ref != ""
+	})
+	st.restart(lost())
+	all, err := st.Pending(t.Context(), fayAt("fays-phone"), "", 10)
+	if err != nil || len(all) != 1 || len(all[0].Copies) != 1 || all[0].Copies[0].SentAt.IsZero() {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // A request that was settled while the arrival of its prompt was unknown is settled on that prompt.
 func TestWhatMayHaveArrivedIsEdited(t *testing.T) {
 	t.Run("E3/what may have arrived", func(t *testing.T) {

@@ -742,13 +742,17 @@ func (d *Dispatch) Begun(cp permissions.Copy) (at time.Time) {
 const seenWithin = 10 * time.Second
 
 // sending returns when the call began that sends the first prompt of a copy, if it goes on: who names its code may have seen it. The code
-// alone is told in other places, too.
+// alone is told in other places, too. What an earlier process may have sent counts until this one has sent it again.
 func (d *Dispatch) sending(cp permissions.Copy) (at time.Time) {
+	ours := cp.Ref == ""
 	d.attempt(cp, func(a attempt) {
-		if (cp.Ref == "" || a.named) && !a.failed && d.clock.Now().Sub(a.began) < seenWithin {
+		if ours = ours || a.named; ours && !a.failed && d.clock.Now().Sub(a.began) < seenWithin {
 			at = a.began
 		}
 	})
+	if !ours && cp.SentAt.IsZero() {
+		return cp.Since
+	}
 	return at
 }
 
