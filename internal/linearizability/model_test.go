@@ -141,7 +141,10 @@ func (r request) results(d deed) []result {
 	switch d.act {
 	case ask:
 		return r.asked(d)
-	case read:
+	case read: // an approval is not told while everything is stopped, which is not ordered with the rows
+		if r.state == approved {
+			return append(r.tells(), r.refuses(stopped)...)
+		}
 		return r.tells()
 	case cancel:
 		return r.cancelled(d)
