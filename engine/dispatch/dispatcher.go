@@ -495,7 +495,8 @@ func (l *lane) shownAt(r permissions.Request) int64 {
 	return r.Revision
 }
 
-// titled reports whether a message about r is to show no more than its title, or shows that and is to show all.
+// titled reports whether a message about r is to show no more than its title, which it notes before that is sent; or whether it shows no
+// more and is to show all.
 func (l *lane) titled(r permissions.Request, cp permissions.Copy) (title, untitled bool) {
 	if title = r.OnlyTitle && r.State == permissions.Pending; title {
 		l.service.titles.Store(titleOf(cp), true)
