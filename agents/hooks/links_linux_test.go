@@ -44,6 +44,9 @@ func TestAFolderThatCannotBeListed(t *testing.T) {
 	if got := callOf(t, "claude-code", "Bash", at, `{"command":"frob @x"}`).Leads(env); got.Unknown {
 		t.Errorf("a name in the folder: %v", got)
 	}
+	if got := callOf(t, "claude-code", "Read", filepath.Join(at, "k"), `{"file_path":"x"}`).Leads(env); got.Unknown {
+		t.Errorf("a file that is read has no text in which links may stand: %v", got)
+	}
 }
 
 // TestALinkToAPipe: looking at it waits for nobody.

@@ -307,6 +307,10 @@ func TestLongLinksEndASearch(t *testing.T) {
 	if to, known := short.Leads(filepath.Join(at, fmt.Sprintf("c%d", links-5))); !known || to != end || short.left != MaxLinks-costs {
 		t.Errorf("a short one leads to %s, %t, with %d left", to, known, short.left)
 	}
+	deep := Follow()
+	if to, known := deep.Leads("/none/" + strings.Repeat("x /", 30_000)); known || deep.left < MaxLinks-2000 {
+		t.Errorf("a path of 90,000 bytes leads to %.20s, %t, with %d left", to, known, deep.left)
+	}
 	input := `{"command":"cp`
 	for range 300 {
 		input += " c0"

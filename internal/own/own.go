@@ -693,8 +693,9 @@ func walk(path string, left *int, ends func(at string) bool) (at string, ended, 
 		switch { // EINVAL: it is no link
 		case err == nil:
 			known = known && followed < maxLinks
-		case errors.Is(err, syscall.ENAMETOOLONG):
-			known = known && len(part) > maxPart // there is no such file
+		case errors.Is(err, syscall.ENAMETOOLONG) && len(part) <= maxPart: // no folder of so long a name can be looked at
+			return filepath.Join(append([]string{next}, rest...)...), false, false
+		case errors.Is(err, syscall.ENAMETOOLONG): // there is no such file
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTDIR):
 			known = false
 		}

@@ -148,7 +148,7 @@ func (j *judge) text(d acts.Deed) string {
 	if j.Tool != "" && slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches, acts.Keeps, acts.Strays}, d.Verb) {
 		texts = append(texts, textsIn(j.Input)...)
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n")
 }
 
 // textsIn are the texts in an input, with the names of members.
