@@ -186,6 +186,12 @@ func (w Workspace) OnlyReads(a Act) bool {
 	return known && !p.builds && w.runs(a)
 }
 
+// Builds reports whether a program is on the list of those that build and test: they run code of their folder.
+func Builds(words []string) bool {
+	p, _, known := entryOf(Act{Words: words})
+	return known && p.builds
+}
+
 // FormatsText reports whether the operands of printf are formatted only as text: zsh evaluates those that are formatted as numbers.
 func FormatsText(operands []string) bool {
 	return len(operands) > 0 && !strings.Contains(strings.NewReplacer("%%", "", "%s", "", "%b", "").Replace(operands[0]), "%")

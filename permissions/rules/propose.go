@@ -589,7 +589,9 @@ func literalWord(word string) (text string, ok bool) {
 // harmless options of these; with any operands.
 func (s *shape) candidates(like []*shape) (all []candidate) {
 	code := ""
-	if name := baseName(s.words[0]); slices.Contains(runners, name) || slices.Contains(coding, name+"_"+s.word(1)) || name == "go" {
+	first := s.words[0]
+	if name := baseName(first); slices.Contains(runners, name) || slices.Contains(coding, name+"_"+s.word(1)) || acts.Builds(s.words) ||
+		strings.Contains(first, "/") && !strings.HasPrefix(first, "/") {
 		code = s.in.Text(". It runs this folder's code, as it is then")
 	}
 	if text := s.exact(); text != "" {

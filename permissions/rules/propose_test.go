@@ -200,6 +200,8 @@ func TestProposalsSayWhatTheyCover(t *testing.T) {
 				"It runs this folder's code, as it is then"}},
 		{"Bash", `{"command":"mytool show a"}`, []string{"mytool show b", "mytool show c"}, "mytool show a",
 			[]string{"mytool show with any one word for each *. Not: other options, or anything outside the workspace"}},
+		{"Bash", `{"command":"npm test"}`, nil, "npm test", []string{"exactly these words. It runs this folder's code, as it is then"}},
+		{"Bash", `{"command":"./x.sh a"}`, nil, "./x.sh a", []string{"exactly these words. It runs this folder's code, as it is then"}},
 		{"Bash", `{"command":"ls src"}`, nil, "ls src", []string{"exactly these words"}},
 		{"Edit", `{"file_path":"src/a.go"}`, nil, "writes src/a.go", []string{"write " + shop + "/src/a.go, and no other file"}},
 		{"WebFetch", `{"url":"https://x.example/a"}`, nil, "x.example", []string{"any page of x.example, and no other host"}},
