@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -153,6 +154,14 @@ func Suspected(text json.RawMessage) (commands, files []string) {
 	return in.commands, in.paths
 }
 
+// PathOf returns the path in a text that is the address of a file, and any other text as it is.
+func PathOf(text string) string {
+	if u, err := url.Parse(text); err == nil && u.Scheme == "file" && u.Path != "" {
+		return u.Path
+	}
+	return fileURL.ReplaceAllString(text, "")
+}
+
 func readInput(text json.RawMessage) (in input) {
 	var value any
 	_ = json.Unmarshal(text, &value) // other inputs say nothing
@@ -214,7 +223,7 @@ func (in *input) text(name, text string) {
 	isPath := slices.Contains(pathNames, name) || (elsewhere.MatchString(text) || fileURL.MatchString(text)) &&
 		!slices.ContainsFunc([]string{"content", "str", "text"}, isOther)
 	if isPath {
-		in.paths = append(in.paths, fileURL.ReplaceAllString(text, ""))
+		in.paths = append(in.paths, PathOf(text))
 	}
 	switch {
 	case slices.Contains(codeNames, name):

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -72,6 +71,7 @@ type item struct {
 	hidden bool      // found where it may run, so only deny and ask rules look at it
 	search bool      // of a read: also what lies in it, if it is a folder
 	inside bool      // of a read: reading in the workspace needs no rule of its own
+	may    bool      // it may be done or not: what falls under a deny or ask rule is no more than asked about
 	into   string    // of a write: the folder that it is in, if that is none but a file itself
 }
 
@@ -105,7 +105,7 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 	add(c.Folder)
 	d := acts.DeedOf(c.Dialect, c.Tool, c.Input)
 	if c.Tool != "" && (d.Verb == acts.Calls || d.Verb == acts.Notes) {
-		computed = computed || acts.CodeIn(c.Input) || slices.ContainsFunc(textsIn(c.Input), isGlob)
+		computed = computed || acts.CodeIn(c.Input) || slices.ContainsFunc(textsIn(c.Input), func(t inputText) bool { return isGlob(t.text) })
 	}
 	for _, i := range j.items {
 		computed = computed || i.act.GivenCode()
@@ -130,11 +130,6 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 	return all, j.text(d), size <= most && len(j.loose) == 0 && len(j.doubts) == 0 && !computed
 }
 
-// isGlob reports whether a text may be a pattern of names: neither prose nor an address.
-func isGlob(text string) bool {
-	return strings.ContainsAny(text, "*?[{") && !strings.ContainsAny(text, " \n") && !strings.Contains(text, "://")
-}
-
 // text is what stands in a command, in a pattern of names, or in the input of a tool that is not known.
 func (j *judge) text(d acts.Deed) string {
 	texts := []string{j.Command, d.Command, d.Pattern}
@@ -146,36 +141,11 @@ func (j *judge) text(d acts.Deed) string {
 		}
 	}
 	if j.Tool != "" && slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches, acts.Keeps, acts.Strays}, d.Verb) {
-		texts = append(texts, textsIn(j.Input)...)
-	}
-	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n")
-}
-
-// textsIn are the texts in an input, with the names of members.
-func textsIn(input json.RawMessage) (all []string) {
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case string:
-			all = append(all, v)
-		case float64:
-			all = append(all, strconv.FormatFloat(v, 'f', -1, 64))
-		case []any:
-			for _, of := range v {
-				walk(of)
-			}
-		case map[string]any:
-			for name, of := range v {
-				all = append(all, name)
-				walk(of)
-			}
+		for _, t := range textsIn(j.Input) {
+			texts = append(texts, t.text)
 		}
 	}
-	var v any
-	if json.Unmarshal(input, &v) == nil {
-		walk(v)
-	}
-	return all
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n")
 }
 
 // judge judges one call.
@@ -202,6 +172,13 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 	v.Reasons = slices.Clone(j.doubts)
 	shown := 0
 	for _, i := range j.items {
+		if i.may {
+			if n := j.restricted(i); n > 0 {
+				v.note(i, Judged{Reason: fmt.Sprintf("a text in it may name what rule %d is about", n)}, nil)
+				allowed = false
+			}
+			continue
+		}
 		if p := j.caught(i, Deny); p != nil {
 			v.note(i, Judged{Effect: Deny, Rule: p.rule.n, By: p.text}, p)
 			continue
@@ -372,6 +349,7 @@ func (j *judge) suspect() {
 	for _, name := range files {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
 	}
+	j.texts()
 }
 
 func (j *judge) doubt(text string) { j.doubts = append(j.doubts, text) }
@@ -634,7 +612,7 @@ func (j *judge) isIn(c *compiled) bool {
 func (j *judge) caught(i item, e Effect) *pattern {
 	first := func(all []*pattern, fits func(*pattern) bool) *pattern {
 		for _, p := range all {
-			if fits(p) && p.rule.holds(j) {
+			if fits(p) && p.rule.holds(j) && (!i.may || !p.path.fitsAll()) {
 				return p
 			}
 		}

@@ -477,6 +477,11 @@ func (g glob) fits(name, root string, fold bool) bool {
 	return fitsParts(g.parts, parts, fold)
 }
 
+// fitsAll reports whether the pattern fits every file of the workspace, or of the machine.
+func (g glob) fitsAll() bool {
+	return len(g.parts) > 0 && !slices.ContainsFunc(g.parts, func(part string) bool { return part != "**" && part != "*" })
+}
+
 func same(a, b string, fold bool) bool { return a == b || fold && strings.EqualFold(a, b) }
 
 // fitsParts matches parts of a path. The folder itself fits FOLDER/**.
