@@ -78,7 +78,10 @@ func (e *Engine) draft(
 	r.Under = verdict.Grants
 	if !verdict.Ask {
 		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
-		r.State, r.Deadline, r.Details, r.Was = permissions.Approved, now, unshown(r.Details), nil
+		r.State, r.Deadline, r.Was = permissions.Approved, now, nil
+		if r.Hook != permissions.HookACP { // whose details make the call that its grant is for
+			r.Details = unshown(r.Details)
+		}
 		return r, nil
 	}
 	return r, s.Direct(&r)
@@ -186,7 +189,8 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		}
 	}
 	// Gemini CLI adds to the input of our own tools how their server was started, which names our socket.
-	if r.Kind != permissions.KindTool || r.Caller.Ours() || slices.Contains(s.Asking[r.Hook], r.Tool) {
+	ours := r.Caller.Ours() && r.Hook != permissions.HookACP // whose program may be outside the sandbox
+	if r.Kind != permissions.KindTool || ours || slices.Contains(s.Asking[r.Hook], r.Tool) {
 		return false, nil
 	}
 	for _, c := range r.ToolCalls() {

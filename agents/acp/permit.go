@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 	"github.com/daycared/daycared/permissions/edits"
 )
 
@@ -89,7 +91,7 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 	}
 	ctx, done := t.during(ctx)
 	defer done()
-	q, err := in.question(t.heard.planning(t.heard.known(in.ToolCall)), c.shown)
+	q, err := in.question(t.heard.planning(t.heard.known(in.ToolCall)), c.place.Workspace, c.shown)
 	if err != nil {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
@@ -140,8 +142,8 @@ func (in asking) check() error {
 	return nil
 }
 
-// question is the request for people. call is what is known of the call so far.
-func (in asking) question(call toolCall, terminal func(string) string) (permissions.Request, error) {
+// question is the request for people. call is what is known of the call so far, and folder where it is.
+func (in asking) question(call toolCall, folder string, terminal func(string) string) (permissions.Request, error) {
 	title := strings.ToValidUTF8(call.Title, "\uFFFD")
 	input := json.RawMessage(call.Input)
 	if !call.hasInput() {
@@ -149,6 +151,10 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 		if input, err = json.Marshal(map[string]string{"title": title}); err != nil {
 			return permissions.Request{}, err
 		}
+	}
+	input, err := call.withFiles(input, folder)
+	if err != nil {
+		return permissions.Request{}, err
 	}
 	if len(input) > permissions.MaxDetails {
 		return permissions.Request{}, fmt.Errorf("the input has %d bytes, more than people can be shown", len(input))
@@ -191,6 +197,15 @@ func (c toolCall) file() (name string) {
 	if !slices.Contains([]sdk.ToolKind{sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove}, c.Kind) {
 		return ""
 	}
+	all := c.files()
+	if len(all) != 1 || len(all[0]) > permissions.MaxTagPath {
+		return ""
+	}
+	return strings.ToValidUTF8(all[0], "\uFFFD")
+}
+
+// files are the files of the places and changes that a call reports.
+func (c toolCall) files() []string {
 	all := wire.Each(c.Locations, func(at sdk.ToolCallLocation) string { return at.Path })
 	for _, part := range c.Content {
 		if part.Diff != nil {
@@ -198,10 +213,29 @@ func (c toolCall) file() (name string) {
 		}
 	}
 	slices.Sort(all)
-	if all = slices.Compact(all); len(all) != 1 || len(all[0]) > permissions.MaxTagPath {
-		return ""
+	return slices.Compact(all)
+}
+
+// withFiles is an input with the files that a call reports and the input does not name: what is allowed is judged by the input.
+func (c toolCall) withFiles(input json.RawMessage, folder string) (json.RawMessage, error) {
+	_, named := acts.Suspected(input)
+	named = append(named, acts.DeedOf(permissions.HookACP, c.tool(), input).Names...)
+	others := slices.DeleteFunc(c.files(), func(file string) bool {
+		return slices.ContainsFunc(named, func(name string) bool { return filepath.Clean(acts.Under(folder, name)) == filepath.Clean(file) })
+	})
+	if len(others) == 0 {
+		return input, nil
 	}
-	return strings.ToValidUTF8(all[0], "\uFFFD")
+	var members map[string]json.RawMessage
+	if json.Unmarshal(input, &members) != nil || members == nil {
+		members = map[string]json.RawMessage{"input": input}
+	}
+	list, err := json.Marshal(others)
+	if err != nil {
+		return nil, err
+	}
+	members[acts.FilesMember] = list
+	return json.Marshal(members)
 }
 
 // offers tells people the agent's options if it does not offer to do just this once, which is all that can be allowed here; and the one

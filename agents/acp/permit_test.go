@@ -2,11 +2,13 @@ package acp_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 const options = `[{"optionId":"o2","kind":"allow_always","name":"Always allow make"},` +
@@ -28,7 +30,7 @@ func TestPermission(t *testing.T) {
 	s.write(ask("execute", `{"command":"make","n":12345678901234567890}`))
 	r := s.card(1)
 	if r.Kind != permissions.KindTool || r.Tool != "acp_execute" || r.Reason != "Do it" || r.AffectedPath != "" ||
-		string(r.Input) != `{"command":"make","n":12345678901234567890}` || r.Agent != "coder" || r.Claimed {
+		string(r.Input) != `{"acp.files":["/srv/a","/srv/b"],"command":"make","n":12345678901234567890}` || r.Agent != "coder" || r.Claimed {
 		t.Errorf("it asks %+v", r)
 	}
 	for _, want := range []string{"/srv/a, line 3", "/srv/b", "-x\n+y"} {
@@ -77,6 +79,47 @@ func TestAnEditIsJudgedByTheFileThatItShows(t *testing.T) {
 	}
 }
 
+// TestRulesSeeTheFilesThatAProgramReports: the places and changes of a call are judged as what its input names.
+func TestRulesSeeTheFilesThatAProgramReports(t *testing.T) {
+	s := newEnv(t)
+	configured := *s.Settings()
+	var problems []rules.Problem
+	configured.Rules, problems = rules.Compile([]rules.Rule{{Deny: []string{"write ./prot/**"}}, {Allow: []string{"write ./docs/**"}}})
+	configured.Policy.Auto = append(configured.Policy.Auto, "acp_edit", "acp_read", "acp_move")
+	configured.Own = []string{filepath.Join(s.dir, "key")}
+	if err := rules.Failed(problems); err != nil {
+		t.Fatal(err)
+	}
+	s.Configure(configured)
+	const docs = `"rawInput":{"file_path":"$WS/docs/y","content":"n"}`
+	diff := func(name string) string { return `"content":[{"type":"diff","path":"$WS/` + name + `","newText":"x"}]` }
+	for n, c := range []struct{ call, want string }{
+		{`"kind":"edit","rawInput":{"file_path":"$WS/prot/y"}`, "o3"},
+		{`"kind":"edit",` + diff("prot/y"), "o3"},
+		{`"kind":"edit",` + docs + `,` + diff("prot/y"), "o3"},
+		{`"kind":"other","rawInput":{"n":1},"locations":[{"path":"$WS/prot/y"}]`, "o3"},
+		{`"kind":"other","rawInput":[1],"locations":[{"path":"$WS/prot/y"}]`, "o3"},
+		{`"kind":"move","locations":[{"path":"$WS/docs/y"},{"path":"$WS/prot/y"}]`, "o3"},
+		{`"kind":"read","locations":[{"path":"$WS/../key"}]`, "o3"},
+		{`"kind":"edit",` + docs, "o1"},
+		{`"kind":"edit",` + docs + `,` + diff("docs/y"), "o1"},
+		{`"kind":"edit",` + docs + `,` + diff("docs/./y") + `,"locations":[{"path":"$WS/docs/y"}]`, "o1"},
+		{`"kind":"edit",` + diff("docs/z"), "o1"},
+		{`"kind":"read","locations":[{"path":"$WS/docs/y"}]`, "o1"},
+	} {
+		done := fmt.Sprintf("said %d.", n)
+		s.write(`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c1","title":"Do it",`+
+			strings.ReplaceAll(c.call, "$WS/", s.at("")+"/")+`},"options":`+options+`}`, "say "+done)
+		text := s.waitMessage(done)
+		if n := strings.LastIndex(text[:strings.LastIndex(text, done)], `"optionId":`); n < 0 || !strings.HasPrefix(text[n:], `"optionId":"`+c.want) {
+			t.Errorf("%s: %s", c.call, text)
+		}
+	}
+	if n := len(s.phone.Copies()); n != 0 {
+		t.Errorf("%d cards are sent", n)
+	}
+}
+
 // A permission for the session is kept here: the agent gets allow_once, and next time nobody is asked.
 func TestPermissionForTheSession(t *testing.T) {
 	s := newEnv(t)
@@ -93,7 +136,15 @@ func TestPermissionForTheSession(t *testing.T) {
 	s.waitMessage(`"optionId":"o3"`)
 	s.order(permissions.OrderNew)
 	s.write(ask("execute", `{"command":"make"}`))
-	s.card(3)
+	s.answer(s.card(3), permissions.Deny)
+	edit := strings.NewReplacer("/srv/", s.at("")+"/", `"newText":"y`, `"newText":"`+strings.Repeat("y", 200)).Replace(ask("edit", `{"n":1}`))
+	s.write(edit)
+	s.answer(s.card(4), always)
+	s.write(edit, "say unasked again")
+	s.waitMessage("unasked again")
+	if n := len(s.phone.Copies()); n != 4 {
+		t.Errorf("there are %d cards", n)
+	}
 }
 
 // What the agent shows besides the input, and a title without an input, are of the exact call that is allowed: the input alone may not say

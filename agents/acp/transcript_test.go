@@ -122,11 +122,11 @@ func TestBlocks(t *testing.T) {
 // A title longer than a reason is complete in the details; an input too long to show is not asked about.
 func TestLongQuestions(t *testing.T) {
 	title := strings.Repeat("é", 3000)
-	q, err := asking{}.question(toolCall{Title: title}, nothing)
+	q, err := asking{}.question(toolCall{Title: title}, "", nothing)
 	if err != nil || !strings.Contains(q.Details, title) || len([]rune(q.Reason)) != 2000 {
 		t.Errorf("it asks with a reason of %d characters, %v", len([]rune(q.Reason)), err)
 	}
-	if _, err := (asking{}).question(toolCall{Input: make([]byte, 2<<20)}, nothing); err == nil {
+	if _, err := (asking{}).question(toolCall{Input: make([]byte, 2<<20)}, "", nothing); err == nil {
 		t.Error("an input of 2 MiB is asked about")
 	}
 }

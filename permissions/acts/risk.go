@@ -154,6 +154,9 @@ func Suspected(text json.RawMessage) (commands, files []string) {
 	return in.commands, in.paths
 }
 
+// FilesMember is the member of an input with the files that an ACP program reports of a call beside its input.
+const FilesMember = "acp.files"
+
 // PathOf returns the path in a text that is the address of a file, and any other text as it is.
 func PathOf(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Scheme == "file" && u.Path != "" {
@@ -167,6 +170,7 @@ func readInput(text json.RawMessage) (in input) {
 	_ = json.Unmarshal(text, &value) // other inputs say nothing
 	in.read("", value)
 	all, _ := value.(map[string]any)
+	delete(all, FilesMember)
 	if title, is := all["title"].(string); is && len(all) == 1 { // as ACP agents do
 		in.titled, in.commands = true, append(in.commands, strings.Trim(title, "` \n"))
 	}
