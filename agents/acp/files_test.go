@@ -162,6 +162,18 @@ func TestTerminalEnds(t *testing.T) {
 	}
 }
 
+// TestAProgramThatAsksWithoutEndIsEnded: each call that waits for its answer takes memory.
+func TestAProgramThatAsksWithoutEndIsEnded(t *testing.T) {
+	s := newEnv(t)
+	lines := []string{`call terminal/create {"sessionId":"$S","command":"sleep 100"}`}
+	for range 101 {
+		lines = append(lines, `calls terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-1"}`)
+	}
+	s.write(lines...)
+	s.answer(s.card(1), allow)
+	s.waitMessage("I cannot go on: its program has ended")
+}
+
 // An unusual command is refused without asking people.
 func TestOddTerminals(t *testing.T) {
 	s := newEnv(t)

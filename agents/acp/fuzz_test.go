@@ -110,7 +110,7 @@ func FuzzTranscript(f *testing.F) {
 			if when&(1<<(taken%8)) != 0 {
 				bounded(t, heard, false)
 			}
-		}))
+		}, func([]byte) error { return nil }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,8 @@ func TestAmbiguousLinesArePassedOver(t *testing.T) {
 			ready := make(chan struct{})
 			close(ready)
 			next := `{"jsonrpc":"2.0","id":3,"method":"y"}` + "\n"
-			l := newLines(strings.NewReader(line+"\n"+next), ready, func(json.RawMessage) { t.Error("it was taken") })
+			l := newLines(strings.NewReader(line+"\n"+next), ready, func(json.RawMessage) { t.Error("it was taken") },
+				func([]byte) error { return nil })
 			if text, err := io.ReadAll(l); err != nil || string(text) != next {
 				t.Errorf("read %q, %v", text, err)
 			}

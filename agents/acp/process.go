@@ -90,7 +90,14 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	}
 	p.run = run
 	ready := make(chan struct{}) // the library's logger is set before it can log
-	p.conn = sdk.NewConnection(p.counted(answer), p.run.Stdin, newLines(run.Stdout, ready, updates))
+	unanswered := &wire.Unanswered{Most: maxUnanswered}
+	p.conn = sdk.NewConnection(p.counted(answer), unanswered.Writer(p.run.Stdin), newLines(run.Stdout, ready, updates, func(line []byte) error {
+		err := unanswered.Received(line)
+		if err != nil {
+			o.Log.Warn("program of an acp agent ended for what it says", "err", err)
+		}
+		return err
+	}))
 	p.conn.SetLogger(slog.New(debugHandler{o.Log.Handler()}))
 	close(ready)
 	p.works.Go(func() { // its output cannot be read any more
@@ -264,6 +271,9 @@ func (d debugHandler) Handle(ctx context.Context, r slog.Record) error {
 // maxLine is the most bytes of one message of an agent. A longer one ends the connection.
 const maxLine = 10 << 20
 
+// maxUnanswered is how many calls of an agent may be unanswered at once. One more ends the connection.
+const maxUnanswered = 100
+
 // lines is an agent's output without its updates, which are passed on at once. The library would process them later, so
 // that a question could overtake the agent's words before it, and it would end the connection when many wait.
 type lines struct {
@@ -272,13 +282,17 @@ type lines struct {
 	updates func(json.RawMessage)
 }
 
-func newLines(from io.Reader, ready chan struct{}, updates func(json.RawMessage)) *lines {
+// newLines counts each line that is passed on; an error ends the connection.
+func newLines(from io.Reader, ready chan struct{}, updates func(json.RawMessage), count func(line []byte) error) *lines {
 	l := &lines{ready: ready, updates: updates}
 	l.Lines = wire.NewLines(from, maxLine, func(line []byte) (bool, error) {
 		if json.Valid(line) && wire.CheckEnvelope(line) != nil {
 			return false, nil //nolint:nilerr // passed over, as what cannot be read is: this could be read in two ways
 		}
-		return !l.isUpdate(line), nil
+		if l.isUpdate(line) {
+			return false, nil
+		}
+		return true, count(line)
 	})
 	return l
 }

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions/acts"
 )
 
@@ -150,18 +151,19 @@ func TestDetail(t *testing.T) {
 
 // Updates are removed from an agent's output before what follows them is read; the rest is unchanged.
 func TestLines(t *testing.T) {
+	received := (&wire.Unanswered{Most: 1}).Received
 	const other = `{"jsonrpc":"2.0","id":1,"method":"session/update"}` + "\n" + `{"result":"session/update"}` + "\n" +
 		"no json session/update\n"
 	ready := make(chan struct{})
 	close(ready)
 	var updates []string
 	in := `{"method":"session/update","params":{"n":1}}` + "\n" + other + `{"method":"session/update","params":{"n":2}}` + "\n" + "the end"
-	got, err := io.ReadAll(newLines(strings.NewReader(in), ready, func(p json.RawMessage) { updates = append(updates, string(p)) }))
+	got, err := io.ReadAll(newLines(strings.NewReader(in), ready, func(p json.RawMessage) { updates = append(updates, string(p)) }, received))
 	if err != nil || string(got) != other+"the end" || strings.Join(updates, " ") != `{"n":1} {"n":2}` {
 		t.Errorf("it reads %q and takes out %q, %v", got, updates, err)
 	}
 	endless := io.MultiReader(strings.NewReader("{"), zeros{})
-	if _, err := io.ReadAll(newLines(endless, ready, nil)); !errors.Is(err, bufio.ErrTooLong) {
+	if _, err := io.ReadAll(newLines(endless, ready, nil, received)); !errors.Is(err, bufio.ErrTooLong) {
 		t.Errorf("an endless line ends with %v", err)
 	}
 }

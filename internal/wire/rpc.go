@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -119,6 +120,61 @@ func (l *Lines) next() (line []byte, err error) {
 			return line, err
 		}
 	}
+}
+
+// Unanswered bounds how many calls of a program at the other end are unanswered at once, since each takes memory until its answer is
+// written. It is safe for concurrent use.
+type Unanswered struct {
+	Most int64
+
+	now atomic.Int64
+}
+
+// Received counts the calls in a message that was read. It fails if too many are unanswered.
+func (u *Unanswered) Received(message []byte) error {
+	calls, _ := callsAndAnswers(message)
+	if u.now.Add(calls) > u.Most {
+		return fmt.Errorf("more than %d calls wait for their answers", u.Most)
+	}
+	return nil
+}
+
+// Writer counts the answers that are written to a stream, each by one call of Write.
+func (u *Unanswered) Writer(to io.WriteCloser) io.WriteCloser { return answers{to, u} }
+
+type answers struct {
+	io.WriteCloser
+	to *Unanswered
+}
+
+func (a answers) Write(message []byte) (int, error) {
+	n, err := a.WriteCloser.Write(message)
+	_, answers := callsAndAnswers(message)
+	a.to.now.Add(-answers)
+	return n, err
+}
+
+// callsAndAnswers counts the calls and the answers in a JSON-RPC message or batch.
+func callsAndAnswers(text []byte) (calls, answers int64) {
+	messages := []jsontext.Value{bytes.TrimSpace(text)}
+	loose := json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if messages[0].Kind() == '[' {
+		_ = json.Unmarshal(text, &messages, loose) // what is no message is no call
+	}
+	for _, message := range messages {
+		var is struct {
+			ID     jsontext.Value `json:"id"`
+			Method jsontext.Value `json:"method"`
+		}
+		switch err := json.Unmarshal(message, &is, loose); {
+		case err != nil || len(is.ID) == 0 || is.ID.Kind() == 'n':
+		case len(is.Method) > 0:
+			calls++
+		default:
+			answers++
+		}
+	}
+	return calls, answers
 }
 
 // MaxDepth is the maximum nesting of arrays and objects.

@@ -279,7 +279,7 @@ func TestServersThatAreNone(t *testing.T) {
 	for mode, want := range map[string]string{
 		"dead":  "the program has ended (exit status 3); it wrote last: there is no configuration",
 		"noise": "", "mute": "it did not answer in time", "listless": "it says nothing for 1s, and was ended",
-		"endless": "the list has no end",
+		"endless": "the list has no end", "asks": "what it says is not MCP",
 	} {
 		b := run(t, mode, func(o *Options) { o.Start = time.Second })
 		all, err := b.Tools(t.Context())

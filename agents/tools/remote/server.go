@@ -148,6 +148,9 @@ const (
 	exitTimeout = time.Second
 
 	maxLine = 8 << 20 // bytes per message
+
+	// maxUnanswered is how many calls of a server may be unanswered at once.
+	maxUnanswered = 100
 )
 
 // conn is a running program and its connection.
@@ -171,15 +174,22 @@ func (s *Server) start(ctx context.Context) (*conn, error) {
 		Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler), // it would log what servers say
 	})
 	client.AddReceivingMiddleware(refuse)
+	unanswered := &wire.Unanswered{Most: maxUnanswered}
 	strict := wire.NewLines(run.Stdout, maxLine, func(text []byte) (bool, error) {
 		err := wire.CheckMessage(text)
+		if err == nil {
+			err = unanswered.Received(text)
+		}
+		if err != nil {
+			s.o.Log.Warn("mcp server ended for what it says", "err", err)
+		}
 		return true, err
 	})
 	replies := struct {
 		io.Reader
 		io.Closer
 	}{strict, run.Stdout}
-	l.session, err = client.Connect(ctx, &mcp.IOTransport{Reader: replies, Writer: l.run.Stdin, MaxLineLength: maxLine},
+	l.session, err = client.Connect(ctx, &mcp.IOTransport{Reader: replies, Writer: unanswered.Writer(l.run.Stdin), MaxLineLength: maxLine},
 		&mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		if err = answer(ctx, err); errors.Is(err, errEnded) {

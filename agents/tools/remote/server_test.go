@@ -47,6 +47,11 @@ func serveTest(mode string) int {
 		return wait()
 	case "child":
 		return wait()
+	case "asks": // it reads no answers
+		for i := range 50_000 {
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
+		}
+		return wait()
 	}
 	ctx := context.Background()
 	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ServerOptions{PageSize: pageSize(mode)})
