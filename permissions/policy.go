@@ -3,6 +3,7 @@ package permissions
 import (
 	"encoding/json"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,9 +184,9 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 			v.Auto = append(v.Auto, Unasked{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
 		case auto < 0 && p.Sandboxed && !risky && r.walled(c, slices.Concat(p.Held, tagsOf(live))):
 			v.Auto = append(v.Auto, Unasked{c.Tool, sandboxed})
-		case auto < 0 && r.leftToAgentMode() && !risky && !matches(p.Gated, c.Tool, true):
+		case auto < 0 && r.leftToAgentMode() && !risky && !p.gates(c.Tool):
 			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
-		case auto < 0 || matches(p.Gated, c.Tool, true):
+		case auto < 0 || p.gates(c.Tool):
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, risky) && p.stands(g, r.only(c)) })
 			if opened < 0 {
 				v.Ask = true
@@ -339,15 +340,43 @@ func (o Ordinary) has(tool string, does Doing) bool {
 		len(texts) > 0 && !slices.ContainsFunc(texts, unfit)
 }
 
+// gates reports whether people are always asked about a tool.
+func (p Policy) gates(tool string) bool {
+	return matches(p.Gated, tool, true) || MeansTool(p.Gated, tool)
+}
+
 // matchesTool reports whether a pattern matches a tool's name, or its server's name for it, as in github__delete_repository.
 func matchesTool(patterns []string, tool string) bool {
 	for name, found := tool, true; found; _, name, found = strings.Cut(name, "__") {
-		if matches(patterns, name, true) {
+		if matches(patterns, name, true) || MeansTool(patterns, name) {
 			return true
 		}
 	}
 	return false
 }
+
+// changedName matches the digest in the names of tools of MCP servers that models' providers would not take as they are.
+var changedName = regexp.MustCompile(`-[0-9a-f]{8}(__|$)`)
+
+// maxToolName is the most bytes of a tool's name for models; a longer one is cut.
+const maxToolName = 64
+
+// MeansTool reports whether a pattern may be the own name of a tool whose name was changed for models: db.drop of a server s is called
+// s__db_drop-d45a7b16. It is for what must not be, or is to be asked about.
+func MeansTool(patterns []string, tool string) bool {
+	if !changedName.MatchString(tool) {
+		return false
+	}
+	plain := func(name string) string { return otherLetters.ReplaceAllLiteralString(name, "_") }
+	own := plain(changedName.ReplaceAllString(tool, "$1"))
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		fits, _ := MatchName(plain(p), own)
+		return fits || len(tool) >= maxToolName && strings.HasPrefix(plain(p), own)
+	})
+}
+
+// otherLetters matches what stands for one underscore where names are compared without their letters that models do not take.
+var otherLetters = regexp.MustCompile(`[^a-zA-Z0-9*?\[\]\\^-]+`)
 
 // matches reports whether a pattern matches a tool's name; match returns the index of the first one, or -1. A star also matches
 // slashes. malformed is the result for an invalid pattern.

@@ -545,3 +545,30 @@ func TestRulesSeeNoGrantThatDoesNotStand(t *testing.T) {
 		t.Errorf("rules see %q, want %q", seen, want)
 	}
 }
+
+// TestAToolIsMeantByItsOwnName: lists that restrict hold for the name that a tool has on its server, too, where models get another one.
+func TestAToolIsMeantByItsOwnName(t *testing.T) {
+	long := strings.Repeat("t", 99)
+	for _, c := range []struct {
+		tool, pattern string
+		means         bool
+	}{
+		{"s__db_drop-d45a7b16", "db.drop", true}, {"s__db_drop-d45a7b16", "s__db.drop", true}, {"s__db_drop-d45a7b16", "s__db.*", true},
+		{"s__db_drop-d45a7b16", "db/*", true}, {"s__db_drop-d45a7b16", "db_drop", true}, {"s__db_drop-d45a7b16", "db.dro", false},
+		{"s__db_drop-d45a7b16", "t__db.drop", false}, {"a_b-2e7336dc__c", "a.b__*", true}, {"a_b-2e7336dc__c", "a.c__*", false},
+		{"s__" + long[:52] + "-2e7336dc", "s__" + long, true}, {"s__" + long[:52] + "-2e7336dc", "s__" + long[:40], false},
+		{"s__db_drop", "db.drop", false}, {"s__db_drop-d45a7b1", "db.drop", false},
+	} {
+		r := Request{Kind: KindTool, Tool: c.tool, Caller: Caller{Name: "agent:scribe"}}
+		auto := []string{"s__*", "a_b*"}
+		if got := (Policy{Auto: auto, Forbidden: []string{c.pattern}}).Evaluate(r, nil, noon); (got.Forbidden != "") != c.means {
+			t.Errorf("%s is forbidden by %s: %t", c.tool, c.pattern, !c.means)
+		}
+		risky := (Policy{HighRiskTools: []string{c.pattern}}).HighRisk(r)
+		if server := strings.Contains(c.pattern, "__"); risky != c.means {
+			t.Errorf("%s is high risk by %s: %t", c.tool, c.pattern, risky)
+		} else if got := (Policy{Auto: auto, Gated: []string{c.pattern}}).Evaluate(r, nil, noon); server && got.Ask != c.means {
+			t.Errorf("%s is gated by %s: %t", c.tool, c.pattern, got.Ask)
+		}
+	}
+}

@@ -111,7 +111,8 @@ func TestRulesSeeTheFilesThatAProgramReports(t *testing.T) {
 		s.write(`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c1","title":"Do it",`+
 			strings.ReplaceAll(c.call, "$WS/", s.at("")+"/")+`},"options":`+options+`}`, "say "+done)
 		text := s.waitMessage(done)
-		if n := strings.LastIndex(text[:strings.LastIndex(text, done)], `"optionId":`); n < 0 || !strings.HasPrefix(text[n:], `"optionId":"`+c.want) {
+		_, chosen, _ := strings.Cut(text[strings.LastIndex(text[:strings.LastIndex(text, done)], `"optionId":`)+1:], `:"`)
+		if !strings.HasPrefix(chosen, c.want) {
 			t.Errorf("%s: %s", c.call, text)
 		}
 	}

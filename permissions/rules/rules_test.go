@@ -236,7 +236,7 @@ func TestToolsOfEachDialect(t *testing.T) {
 			"run go test ./...", "write ./src/**", "read ./**", "fetch docs.example.org", "tool github/get_*", "tool TodoWrite",
 			"tool box/*",
 		}},
-		Rule{Deny: []string{"run rm", "read **/.env", "tool github/delete_*", "tool shut/*"}})
+		Rule{Deny: []string{"run rm", "read **/.env", "tool github/delete_*", "tool shut/*", "tool box/db.drop"}})
 	for _, c := range []struct {
 		dialect, tool, input string
 		want                 Effect
@@ -259,6 +259,7 @@ func TestToolsOfEachDialect(t *testing.T) {
 		{"claude-code", "mcp__github__get_issue", `{"n":1}`, Allow},
 		{"claude-code", "mcp__github__delete_repo", `{}`, Deny},
 		{"claude-code", "mcp__gitlab__get_issue", `{}`, ""},
+		{"daycared", "box__go", `{}`, Allow}, {"daycared", "box__db_drop-d45a7b16", `{}`, Deny}, {"daycared", "box__db_ls-d45a7b16", `{}`, Allow},
 		{"claude-code", "TodoWrite", `{"todos":[]}`, Allow},
 		{"claude-code", "Unknown", `{}`, ""},
 		{"claude-code", "Unknown", `{"command":"rm x"}`, Deny},

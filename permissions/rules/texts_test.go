@@ -48,7 +48,10 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 			denied: []string{`{"url":"https://evil.example/"}`, `{"x":["http://a.bad.example:80/x"]}`},
 			asked:  []string{`{"host":"evil.example"}`, `{"server":"EVIL.example"}`, address},
 		},
-		{ask: "fetch *.example", allowed: []string{`{"state":"open","path":"a"}`}, asked: []string{`{"url":"https://good.example/"}`, `{"domain":"a.example"}`}},
+		{
+			ask: "fetch *.example", allowed: []string{`{"state":"open","path":"a"}`},
+			asked: []string{`{"url":"https://good.example/"}`, `{"domain":"a.example"}`},
+		},
 		{ask: "write ./**", allowed: []string{`{"state":"open"}`, `{"out":"src/a.go"}`}, asked: []string{`{"path":"src/a.go"}`}},
 		{allowed: []string{`{"path":"secrets/x"}`, `{"glob":"**"}`, address, texts(maxTexts+1, "a")}},
 	} {

@@ -331,6 +331,14 @@ func TestBadAgents(t *testing.T) {
 			"7: agents.mcp.command: nothing says what to start; write the program and its arguments, as in command: [github-mcp, stdio]\n" +
 				"7: agents.mcp.name: \"b\" has a server \"M\" already; write another one\n" +
 				"8: agents.mcp.name: this server has none; write one, as in name: github"},
+		{"servers whose tools cannot be told apart", helper + "- name: b\n  parent: helper\n  mcp:\n  - {name: a.b, command: [x]}\n" +
+			"  - {name: a__b, command: [x]}\n  - {name: a-b_c9, command: [x]}\n  - {name: " + strings.Repeat("x", 25) + ", command: [x]}\n",
+			"6: agents.mcp.name: the names of the tools of \"a.b\" begin with it, as in github__get_issue; write at most 24 letters, digits, " +
+				"dashes and single underscores\n" +
+				"7: agents.mcp.name: the names of the tools of \"a__b\" begin with it, as in github__get_issue; write at most 24 letters, digits, " +
+				"dashes and single underscores\n" +
+				"9: agents.mcp.name: the names of the tools of \"" + strings.Repeat("x", 25) + "\" begin with it, as in github__get_issue; write at " +
+				"most 24 letters, digits, dashes and single underscores"},
 		{"what servers are handed", "agents: [{name: a, mcp: [{env: [A=b, DAYCARED_TOKEN_FILE, CREDENTIALS_DIRECTORY]}]}]\n",
 			"1: agents.mcp.env: \"A=b\" is not the name of a variable; write the name alone, as in GITHUB_TOKEN\n" +
 				"1: agents.mcp.env: DAYCARED_TOKEN_FILE is the daemon's own and is handed to nobody; leave it out\n" +
