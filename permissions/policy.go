@@ -48,6 +48,9 @@ type Ruling struct {
 
 	Grants string `json:"grants,omitempty"` // the ids of the grants that allow it, with Rule if that is not 0; separated by blanks
 	Leads  *Leads `json:"leads,omitempty"`  // the names in the call that lead elsewhere than they say, as its hook says; nil: there are none
+
+	// Unsure says that a rule which restricts files may be about one that the call does not name. It is not stored.
+	Unsure bool `json:"-"`
 }
 
 // RuleEffect is what rules do with a call.
@@ -182,7 +185,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 			}
 		case ruled.Effect == RuleAllows && ruled.Grants == "" && (!risky || ruled.Exact):
 			v.Auto = append(v.Auto, Unasked{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
-		case auto < 0 && p.Sandboxed && !risky && r.walled(c, slices.Concat(p.Held, tagsOf(live))):
+		case auto < 0 && p.Sandboxed && !risky && !ruled.Unsure && r.walled(c, slices.Concat(p.Held, tagsOf(live))):
 			v.Auto = append(v.Auto, Unasked{c.Tool, sandboxed})
 		case auto < 0 && r.leftToAgentMode() && !risky && !p.gates(c.Tool):
 			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})

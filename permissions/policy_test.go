@@ -106,6 +106,9 @@ func TestWhatTheSandboxHoldsRunsUnasked(t *testing.T) {
 		{"that is high risk by what it does", run(command), func(p *Policy) {
 			p.Reads = func(Request, Call) Doing { return Doing{Risks: []i18n.Phrase{"destroys data"}} }
 		}, nil, false},
+		{"that a rule may ask about", run(command), func(p *Policy) {
+			p.Rules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Unsure: true} }
+		}, nil, false},
 		{"that a rule asks about", run(command), func(p *Policy) {
 			p.Rules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Effect: RuleAsks, Rule: 1} }
 		}, nil, false},

@@ -72,7 +72,7 @@ func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []perm
 	call.At = now
 	v := s.Rules.JudgeWith(call, granted)
 	ruling := permissions.Ruling{
-		Effect: permissions.RuleEffect(v.Effect), Rule: v.Rule, Why: v.Why, Exact: v.Exact,
+		Effect: permissions.RuleEffect(v.Effect), Rule: v.Rule, Why: v.Why, Exact: v.Exact, Unsure: v.Unsure,
 		Reason: permissions.Brief(strings.Join(v.Reasons, "; "), permissions.MaxReason),
 	}
 	for _, n := range v.Granted {

@@ -34,6 +34,11 @@ func (a Act) GivenCode() bool {
 	}))
 }
 
+// Computes reports whether a does more than its words say: they are computed, or it gets code.
+func (a Act) Computes() bool {
+	return a.GivenCode() || slices.ContainsFunc(a.Words, func(w string) bool { return strings.Contains(w, Computed) })
+}
+
 // CodeIn reports whether the input of a tool that is not known has code, or a command that computes what it names or gives code to a
 // program.
 func CodeIn(text json.RawMessage) bool {
@@ -42,9 +47,7 @@ func CodeIn(text json.RawMessage) bool {
 	return in.unread || slices.ContainsFunc(slices.Concat(in.code, in.stdin), computes) ||
 		slices.ContainsFunc(in.queries, statement.MatchString) || slices.ContainsFunc(in.commands, func(text string) bool {
 		r := Command(text, "/")
-		return len(r.Doubts) > 0 || slices.ContainsFunc(r.Acts, func(a Act) bool {
-			return a.GivenCode() || slices.ContainsFunc(a.Words, func(w string) bool { return strings.Contains(w, Computed) })
-		})
+		return len(r.Doubts) > 0 || slices.ContainsFunc(r.Acts, Act.Computes)
 	})
 }
 

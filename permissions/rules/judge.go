@@ -51,6 +51,7 @@ type Verdict struct {
 	Granted []int  // of Allow: the rules of the granted set that it needs, counted from 1
 	Acts    []Judged
 	Reasons []string // why it is not allowed
+	Unsure  bool     // a deny or ask rule about files may be about one that the call does not name
 }
 
 // Judged is one act of a call with the rule that covers it.
@@ -168,8 +169,8 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 	}
 	j := newJudge(s, c)
 	v.Exact = true
-	allowed := len(j.doubts) == 0
-	v.Reasons = slices.Clone(j.doubts)
+	allowed, restricts := len(j.doubts) == 0, j.restrictsFiles()
+	v.Reasons, v.Unsure = slices.Clone(j.doubts), restricts && len(j.doubts)+len(j.loose) > 0
 	shown := 0
 	for _, i := range j.items {
 		if i.may {
@@ -201,7 +202,9 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 				got, exact = Judged{Effect: Allow, Grant: more.Rule}, false
 			}
 		}
-		if n := j.searched(i); n > 0 && got.Effect == Allow {
+		n := j.searched(i)
+		v.Unsure = v.Unsure || n > 0 || restricts && i.act.Computes()
+		if n > 0 && got.Effect == Allow {
 			got = Judged{Reason: fmt.Sprintf("it searches through a folder in which rule %d may be about files", n)}
 		}
 		if v.Exact = v.Exact && exact; got.Effect != Allow {
@@ -225,6 +228,20 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 		v.Exact = false
 	}
 	return v
+}
+
+// restrictsFiles reports whether a deny or ask rule for the call is about files.
+func (j *judge) restrictsFiles() bool {
+	for _, e := range []Effect{Deny, Ask} {
+		for _, k := range []kind{reads, writes} {
+			for _, all := range j.paths[e][k] {
+				if slices.ContainsFunc(all, func(p *pattern) bool { return p.rule.holds(j) }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func newJudge(s *Set, c Call) *judge {

@@ -80,3 +80,26 @@ func TestPatternsOfNamesThatFindSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestACallIsUnsureWhereARuleMayBeAboutItsFiles: what it reads is not all named in it.
+func TestACallIsUnsureWhereARuleMayBeAboutItsFiles(t *testing.T) {
+	deny := rulesOf(t, Rule{Deny: []string{"read ./secrets/**"}}, Rule{Ask: []string{"write **/b"}, Agents: []string{"other"}})
+	for command, unsure := range map[string]bool{
+		"make": false, "cat a": false, "grep x a": false, "go test ./...": false, "cat src/a | grep x": false,
+		"grep -r x .": true, "cat s*/y": true, "cd sec*; cat y": true, "find . -exec cat {} +": true, "find . -name y | xargs cat": true,
+		"tar cf - . | strings": true, "curl file://$PWD/secrets/y": true, "cat $(echo secrets/y)": true, "sh -c \"$x\"": true,
+		"python3 -c 'open(chr(97))'": true, "for f in *; do cat $f; done": true, "if": true,
+	} {
+		if v := judged(deny, command); v.Unsure != unsure {
+			t.Errorf("%q: unsure is %t; %v", command, v.Unsure, v.Reasons)
+		}
+		for name, s := range map[string]*Set{
+			"hosts": rulesOf(t, Rule{Deny: []string{"fetch x.example", "run rm"}}),
+			"other": rulesOf(t, Rule{Deny: []string{"read ./secrets/**"}, Agents: []string{"other"}}),
+		} {
+			if v := judged(s, command); v.Unsure {
+				t.Errorf("%q is unsure with rules for %s", command, name)
+			}
+		}
+	}
+}

@@ -83,11 +83,8 @@ const (
 
 // texts adds what the texts in the input of a tool may name, if there are rules that restrict that.
 func (j *judge) texts() {
-	restricts := 0
-	for _, e := range []Effect{Deny, Ask} {
-		restricts += len(j.paths[e][reads]) + len(j.paths[e][writes]) + len(j.others[e][fetches])
-	}
-	if restricts == 0 {
+	hosts := len(j.others[Deny][fetches]) + len(j.others[Ask][fetches])
+	if hosts == 0 && !j.restrictsFiles() {
 		return
 	}
 	all := slices.DeleteFunc(textsIn(j.Input), func(t inputText) bool {
@@ -110,7 +107,7 @@ func (j *judge) texts() {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: acts.PathOf(t.text), may: true})
 		host, address := addressOf(t.text)
 		switch address = address && acts.PathOf(t.text) == t.text; {
-		case address && host == "" && len(j.others[Deny][fetches])+len(j.others[Ask][fetches]) > 0:
+		case address && host == "" && hosts > 0:
 			j.doubt("it reaches an address that programs may read in different ways")
 		case address:
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: host, hidden: true})
