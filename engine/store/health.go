@@ -39,10 +39,20 @@ func (s *Store) prepare(ctx context.Context, t *tx) error {
 	return nil
 }
 
+// healthTime is how long PostgreSQL may take to answer before it counts as not ready.
+const healthTime = 3 * time.Second
+
 // Health prepares the statements for asking and deciding, then writes and reads a small value. Its error matches
 // [permissions.ErrBroken] and says what to do.
 func (s *Store) Health(ctx context.Context) error {
 	var written, read int64
+	if s.server != nil { // a write would wait until it answers
+		limited, done := context.WithTimeout(ctx, healthTime)
+		err := s.read(limited, func(from source) error { return from.QueryRowContext(limited, `SELECT beat FROM meta`).Scan(&read) })
+		if done(); err != nil {
+			return err
+		}
+	}
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
 		t.fail(s.prepare(ctx, t))
 		t.returning(ctx, &written, nextBeat)

@@ -640,6 +640,16 @@ func TestPostgreSQLIsStartedAgain(t *testing.T) {
 	if _, err := s.Read(t.Context(), before.ID); err != nil {
 		t.Logf("read meanwhile: %v", err) // it may be in memory
 	}
+	healthy := make(chan error, 1)
+	go func() { healthy <- s.Health(t.Context()) }()
+	select {
+	case err := <-healthy:
+		if !errors.Is(err, permissions.ErrBroken) {
+			t.Errorf("it is healthy while the database is away: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nobody is told that the database is away")
+	}
 	opened := make(chan error)
 	go func() {
 		_, _, err := s.Open(t.Context(), newAsk())
