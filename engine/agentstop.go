@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
@@ -124,5 +125,13 @@ func (e *services) agentOf(ctx context.Context, id connectors.Identity, name str
 		return "", "", err
 	}
 	caller, err = e.AgentNamed(ctx, name, sees)
+	if permissions.CodeOf(err) == permissions.CodeUnknown { // another daemon may run it, and this one's configuration does not have it
+		agent := permissions.AgentCaller(strings.TrimPrefix(name, "agent:"))
+		if runs, unread := e.IsOpen(ctx, sees, strings.TrimPrefix(agent.Name, "agent:")); unread != nil {
+			err = shared.Unread(unread)
+		} else if runs {
+			caller, err = agent.Root(), nil
+		}
+	}
 	return caller, who, err
 }

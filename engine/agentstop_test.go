@@ -127,6 +127,11 @@ func TestTheOperatorsStopOfAnAgentIsTheOperators(t *testing.T) {
 	refused(t, err, permissions.CodeNotYours)
 	_, _, err = st.Unlock(ctx, boss, permissions.StopOf("agent:helper"))
 	refused(t, err, permissions.CodeUnknown)
+	_, err = st.Lock(ctx, fayAt("memory"), permissions.StopOf("agent:helper"), time.Time{})
+	refused(t, err, permissions.CodeUnknown)
+	if by := st.StoppedAgents()[0].By; by != "operator" {
+		t.Errorf("it is stopped by %q", by)
+	}
 	if len(st.Locks()) > 0 {
 		t.Errorf("locked: %+v", st.Locks())
 	}
@@ -201,5 +206,33 @@ func TestAnAccountThatAgentsAskFromEndsNothingThatHoldsThem(t *testing.T) {
 		if _, err := st.Ask(ctx, hers, tool("read_file", `{}`)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestAnAgentThatAnotherDaemonRunsIsStopped, although this one's configuration does not have it, by its person and nobody else.
+func TestAnAgentThatAnotherDaemonRunsIsStopped(t *testing.T) {
+	st := newEnv(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
+	ctx := t.Context()
+	st.storeSession(permissions.AgentSession{Agent: "far", Person: "fay"})
+	st.storeSession(permissions.AgentSession{Agent: "old", Person: "fay", EndedAt: st.now()})
+	st.storeSession(permissions.AgentSession{Agent: "sams", Person: "sam"})
+	for name, code := range map[string]permissions.Code{"far": "", "old": permissions.CodeUnknown, "sams": permissions.CodeUnknown} {
+		_, _, err := st.StopAgent(ctx, fayAt("memory"), name)
+		if permissions.CodeOf(err) != code {
+			t.Errorf("stop %s: %v", name, err)
+		}
+	}
+	if _, _, err := st.StopAgent(ctx, boss, "agent:sams"); err != nil {
+		t.Error(err)
+	}
+	if _, err := st.ResumeAgent(ctx, fayAt("memory"), "far"); err != nil {
+		t.Error(err)
+	}
+	var stopped []string
+	for _, l := range st.StoppedAgents() {
+		stopped = append(stopped, l.Agent())
+	}
+	if !slices.Equal(stopped, []string{"agent:sams"}) {
+		t.Errorf("stopped: %q", stopped)
 	}
 }

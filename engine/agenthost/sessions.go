@@ -2,6 +2,8 @@ package agenthost
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
@@ -35,6 +37,12 @@ func (a *Hosts) Sessions(
 		list = append(list, sitting)
 	}
 	return list, nil
+}
+
+// IsOpen reports whether an agent of ours has a session that has not ended, at whatever daemon, of a person (empty: of anybody).
+func (a *Hosts) IsOpen(ctx context.Context, who, agent string) (bool, error) {
+	all, err := a.openSessions(ctx, who, "", math.MaxInt)
+	return slices.ContainsFunc(all, func(s permissions.AgentSession) bool { return s.Agent == agent }), err
 }
 
 // openSessions lists a person's sessions (empty: everybody's) that have not ended.

@@ -222,7 +222,7 @@ func (d *Directory) AccountsOf(name string) (all []string, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.locks {
-		if l.Person == name {
+		if l.Person == name && l.Agent() == "" {
 			all, known = append(all, l.Accounts...), true
 		}
 	}
