@@ -27,7 +27,8 @@ var effects = func() map[string]Effect {
 	all := map[string]Effect{}
 	for effect, names := range map[Effect]string{
 		DoesExecute: "bash sh zsh fish shell terminal cmd powershell pwsh runshellcommand runcommand execcommand executecommand execute exec " +
-			"acpexecute localshell containerexec shellcommand runterminalcmd runterminalcommand runinterminal bashtool unifiedexec",
+			"acpexecute localshell containerexec shellcommand runterminalcmd runterminalcommand runinterminal bashtool " +
+			"unifiedexec monitor",
 		DoesEdit: "write edit multiedit notebookedit editnotebook create applypatch patch writefile editfile replace strreplaceeditor " +
 			"strreplacebasededittool strreplace insert searchreplace createfile createdirectory replacestringinfile " +
 			"multireplacestringinfile inserteditintofile editnotebookfile movefile copyfile deletefile removefile " +
@@ -102,6 +103,9 @@ func letters(name string) string {
 // RunsCode reports, by name, whether a tool is a shell or an interpreter: one call of it says nothing about the next.
 // When in doubt it is.
 func RunsCode(tool string) bool {
+	if effect, known := KnownEffect(tool); known && effect == DoesExecute {
+		return true
+	}
 	lower := strings.ToLower(tool)
 	for _, part := range []string{"command", "shell", "bash", "terminal", "exec", "python", "interpreter", "notebook"} {
 		if strings.Contains(lower, part) {

@@ -49,7 +49,8 @@ type Ruling struct {
 	Grants string `json:"grants,omitempty"` // the ids of the grants that allow it, with Rule if that is not 0; separated by blanks
 	Leads  *Leads `json:"leads,omitempty"`  // the names in the call that lead elsewhere than they say, as its hook says; nil: there are none
 
-	// Unsure says that a rule which restricts files may be about one that the call does not name. It is not stored.
+	// Unsure says that a rule which restricts may be about what the call does not name for certain: people are asked, or were. It is not
+	// stored.
 	Unsure bool `json:"-"`
 }
 
@@ -187,9 +188,9 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 			v.Auto = append(v.Auto, Unasked{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
 		case auto < 0 && p.Sandboxed && !risky && !ruled.Unsure && r.walled(c, slices.Concat(p.Held, tagsOf(live))):
 			v.Auto = append(v.Auto, Unasked{c.Tool, sandboxed})
-		case auto < 0 && r.leftToAgentMode() && !risky && !p.gates(c.Tool):
+		case auto < 0 && r.leftToAgentMode() && !risky && !ruled.Unsure && !p.gates(c.Tool):
 			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
-		case auto < 0 || p.gates(c.Tool):
+		case auto < 0 || p.gates(c.Tool) || ruled.Unsure:
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, risky) && p.stands(g, r.only(c)) })
 			if opened < 0 {
 				v.Ask = true

@@ -575,3 +575,21 @@ func TestAToolIsMeantByItsOwnName(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatARuleMayBeAboutIsNotLeftUnasked: neither by its tool's name, nor by its agent's own mode, unless people gave a grant.
+func TestWhatARuleMayBeAboutIsNotLeftUnasked(t *testing.T) {
+	for _, unsure := range []bool{false, true} {
+		p := Policy{Auto: []string{"search_files"}, Rules: func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Unsure: unsure} }}
+		own := Request{Kind: KindTool, Tool: "search_files", Caller: Caller{Name: "agent:scribe"}, Session: "s1"}
+		hook := Request{Kind: KindTool, Tool: "Grep", Caller: Caller{Name: "uid:7", UID: 7}, Hook: "claude-code", Harmless: true}
+		for _, r := range []Request{own, hook} {
+			if v := p.Evaluate(r, nil, noon); v.Ask != unsure {
+				t.Errorf("%s is asked about: %t", r.Tool, v.Ask)
+			}
+		}
+		given := held("search", func(g *Grant) { g.Tool = "search_files" })
+		if v := p.Evaluate(own, []Grant{given}, noon); v.Ask {
+			t.Error("what people gave a grant for is asked about")
+		}
+	}
+}

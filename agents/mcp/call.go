@@ -18,6 +18,7 @@ import (
 	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 func asks(t schema.Asking) func(context.Context, *Server, *mcp.CallToolRequest) *mcp.CallToolResult {
@@ -108,7 +109,7 @@ func here(q permissions.Request) bool {
 	switch effect := permissions.EffectOf(q.Tool); {
 	case strings.HasPrefix(q.Tool, "mcp__"):
 		return true
-	case effect == permissions.DoesExecute:
+	case effect == permissions.DoesExecute, acts.GivesCode(q.Input):
 		return false
 	case effect == permissions.DoesRead, effect == permissions.DoesEdit:
 		relative := func(name string) bool { return name != "" && !filepath.IsAbs(name) }

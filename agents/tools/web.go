@@ -26,6 +26,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 // fetchURL fetches a page. It checks every address at the moment of the connection, whatever a name resolves to.
@@ -159,7 +160,15 @@ func (t fetchURL) client(allowed []netip.Prefix) *http.Client {
 				return fmt.Errorf("it was redirected more than %d times", maxRedirects)
 			}
 			req.Header.Del("Referer")
-			return fetchable(req.URL)
+			if err := fetchable(req.URL); err != nil {
+				return err
+			}
+			from, to := via[0].URL, req.URL // what was allowed is the first host
+			if host := func(u *url.URL) string { return acts.HostOf(u.Scheme + "://" + u.Host) }; host(from) != host(to) ||
+				host(to) == "" || from.Scheme == "https" && to.Scheme != "https" {
+				return fmt.Errorf("it redirects to another host: to read that, fetch %s://%s%.500s", to.Scheme, to.Host, to.EscapedPath())
+			}
+			return nil
 		},
 	}
 }

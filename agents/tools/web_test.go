@@ -95,8 +95,9 @@ func TestFetchURL(t *testing.T) {
 		{"/to?u=/json%3Ftoken=x", false, server.URL + "/json\n200 OK"},
 		{"/to?u=ftp://example.org/", true, `"ftp" is not http or https`},
 		{"/to?u=http://a:b@127.0.0.1/", true, "must not hold a name or password"},
-		{"/to?u=http://169.254.169.254/latest", true, "169.254.169.254 is no public address"},
-		{"/to?u=http://[::1]/", true, "::1 is no public address"},
+		{"/to?u=http://169.254.169.254/latest%3Ftoken=x", true, "another host: to read that, fetch http://169.254.169.254/latest"},
+		{"/to?u=http://[::1]/", true, "another host: to read that, fetch http://[::1]/"},
+		{"/to?u=https://" + strings.TrimPrefix(server.URL, "http://") + "/json", true, "it answers by http, not by https"},
 	} {
 		o := call(t, p, "fetch_url", args{"url": server.URL + c.path})
 		o.says(t, c.failed, c.says)

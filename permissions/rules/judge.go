@@ -176,7 +176,7 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 		if i.may {
 			if n := j.restricted(i); n > 0 {
 				v.note(i, Judged{Reason: fmt.Sprintf("a text in it may name what rule %d is about", n)}, nil)
-				allowed = false
+				allowed, v.Unsure = false, true
 			}
 			continue
 		}

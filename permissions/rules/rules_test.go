@@ -243,6 +243,7 @@ func TestToolsOfEachDialect(t *testing.T) {
 	}{
 		{"claude-code", "Bash", `{"command":"go test ./...","description":"Test"}`, Allow},
 		{"claude-code", "Bash", `{"command":"go test ./...; rm x"}`, Deny},
+		{"claude-code", "Monitor", `{"command":"go test ./...","timeout_ms":1,"persistent":true}`, Allow},
 		{"claude-code", "Bash", `{"command":"go test ./...","run_in_background":true}`, ""},
 		{"claude-code", "Bash", `{"command":["go","test","./..."]}`, ""}, {"claude-code", "Bash", `{"command":["rm","x"]}`, Deny},
 		{"claude-code", "Read", `{"file_path":"/home/kim/shop/a"}`, Allow},

@@ -103,3 +103,22 @@ func TestACallIsUnsureWhereARuleMayBeAboutItsFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestASearchOfAToolIsUnsureWhereARuleMayBeAboutItsFiles, and so is what the texts of a server's tool may name.
+func TestASearchOfAToolIsUnsureWhereARuleMayBeAboutItsFiles(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: []string{"read ./secrets/**"}})
+	for _, c := range []struct {
+		dialect, tool, input string
+		unsure               bool
+	}{
+		{"daycared", "search_files", `{"pattern":"x"}`, true}, {"daycared", "search_files", `{"pattern":"x","path":"src"}`, false},
+		{"claude-code", "Grep", `{"pattern":"x"}`, true}, {"claude-code", "Grep", `{"pattern":"x","path":"src"}`, false},
+		{"opencode", "grep", `{"pattern":"x","path":"."}`, true}, {"claude-code", "Read", `{"file_path":"a"}`, false},
+		{"claude-code", "mcp__fs__x", `{"dir":"."}`, true}, {"claude-code", "mcp__fs__x", `{"dir":"src"}`, false},
+	} {
+		v := s.Judge(Call{Dialect: c.dialect, Tool: c.tool, Input: json.RawMessage(c.input), Folder: shop, Root: shop, Resolve: links(shop)})
+		if v.Unsure != c.unsure || v.Effect != "" {
+			t.Errorf("%s %s: unsure is %t, %q", c.tool, c.input, v.Unsure, v.Effect)
+		}
+	}
+}
