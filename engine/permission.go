@@ -349,20 +349,20 @@ func (e *Engine) entitled(
 	if d.Button != "" && pressed.Ref == "" && d.Ref != "" {
 		return r, person, e.learn(ctx, pressed, d.Ref)
 	}
-	if d.Button == "" && r.State == permissions.Pending {
+	if _, allows := d.Answer.Scope(); d.Button == "" && allows && r.State == permissions.Pending {
 		return r, person, e.saw(ctx, r, person.Name, d.From.Via)
 	}
 	return r, person, nil
 }
 
-// saw records that a person has seen a prompt that is being sent: they named its code.
+// saw records that a person has seen a prompt that is being sent: they allowed it by its code.
 func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string) error {
 	if _, on := e.Channel(via); !on {
 		return nil
 	}
 	copies, err := e.store.Copies(ctx, r.ID)
 	for _, cp := range copies {
-		if at := e.Begun(cp); cp.Person == who && cp.Connector == via && !at.IsZero() {
+		if at := e.Sending(cp); cp.Person == who && cp.Connector == via && cp.Ref == "" && !at.IsZero() {
 			cp.SentAt = at
 			return e.learn(ctx, cp, cp.Ref)
 		}

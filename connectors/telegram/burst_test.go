@@ -335,3 +335,54 @@ func TestBetweenAListAndTelegramsAnswer(t *testing.T) {
 		})
 	}
 }
+
+// rows is a call of which the card has the beginning, and a file the rest.
+func rows() permissions.Request {
+	q := calling("write_file", "long", 1)
+	q.Input, _ = json.Marshal(map[string]string{"path": "/srv/long", "content": strings.Repeat("a row\n", 2000)})
+	return q
+}
+
+// TestAnOpenedEntryIsAllowedOnceItsCardHasCome: to open what a list does not show whole is not to see it. What was written before its card
+// came allows nothing either.
+func TestAnOpenedEntryIsAllowedOnceItsCardHasCome(t *testing.T) {
+	s := newEnv(t, few)
+	calls, list := s.burst(rows())
+	code := anyCode.FindString(list.Text)
+	s.server.FailNext("sendDocument", -1, telegramtest.Refuse(500, "Internal Server Error"))
+	s.taps("fay", list, "👁 1", "is shown again below.")
+	s.until("its file is refused", func() bool { return len(s.calls("fay", "sendDocument")) > 1 })
+	s.says("fay", "yes "+code, "has not been shown to you yet; look at it first")
+	s.server.FailNext("getUpdates", -1, telegramtest.BadGateway())
+	s.polled(1)
+	s.phones["fay"].Writes("yes " + code)
+	s.server.Advance(2 * time.Second)
+	s.server.FailNext("sendDocument", 0, telegramtest.BadGateway())
+	s.card("fay", "/srv/long")
+	s.until("the card is noted", s.upToDate)
+	s.server.FailNext("getUpdates", 0, telegramtest.BadGateway())
+	s.told("fay", "your answer is older than the card of "+code)
+	s.waits(calls[0])
+	s.phones["fay"].Writes("yes " + code)
+	s.get(calls[0], permissions.Approved)
+}
+
+// TestAnEntryOfAListThatIsGoneIsAllowedOnceItsCardHasCome: its person has deleted the list, so what it had gets cards.
+func TestAnEntryOfAListThatIsGoneIsAllowedOnceItsCardHasCome(t *testing.T) {
+	s := newEnv(t, few)
+	calls, list := s.burst(rows())
+	code := anyCode.FindString(list.Text)
+	s.server.FailNext("sendDocument", -1, telegramtest.Refuse(500, "Internal Server Error"))
+	s.phones["fay"].Deletes(list.ID)
+	s.server.Advance(5 * time.Second)
+	s.ask(network("joins"))
+	s.until("its file is refused", func() bool { return len(s.calls("fay", "sendDocument")) > 1 })
+	s.says("fay", "yes "+code, "has not been shown to you yet; look at it first")
+	s.waits(calls[0])
+	s.server.FailNext("sendDocument", 0, telegramtest.BadGateway())
+	s.card("fay", "/srv/long")
+	s.until("the card is noted", s.upToDate)
+	s.server.Advance(time.Second)
+	s.phones["fay"].Writes("yes " + code)
+	s.get(calls[0], permissions.Approved)
+}

@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,38 @@ func TestAListIsAnsweredInWords(t *testing.T) {
 	s.becomes("fay", list.ID, "✅")
 	fay.Quotes(list.ID, "deny all 3")
 	s.get(calls[1], permissions.Denied)
+}
+
+// TestAnOpenedEntryIsAllowedOnceItsCardHasCome: to open what a list does not show whole is not to see it. A card that WhatsApp refuses is
+// sent again.
+func TestAnOpenedEntryIsAllowedOnceItsCardHasCome(t *testing.T) {
+	for name, refused := range map[string]int{"refused": 1000, "refused once": 1} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, func(s *env) { s.settings.Limits.MaxCards = 2 })
+			calls, list := s.burst(toolCall("write_file", `{"path":"/srv/a","content":"`+strings.Repeat("x", 1000)+`"}`))
+			_, after, _ := strings.Cut(list.Text, "open it.")
+			code := anyCode.FindString(after)
+			s.server.Advance(2 * time.Second)
+			s.server.RefuseMessages(refused, 500)
+			sent := len(s.server.Stanzas())
+			s.phones["fay"].Quotes(list.ID, "1")
+			if refused > 1 {
+				s.until("its card is refused", func() bool {
+					return slices.ContainsFunc(s.server.Stanzas()[sent:], func(z whatsapptest.Stanza) bool { return z.Is("message", "") })
+				})
+				s.phones["fay"].Says("yes " + code)
+				s.phones["fay"].Quotes(list.ID, "allow all 1")
+				s.acknowledged()
+				s.waits(calls[0])
+				return
+			}
+			s.sees("fay", strings.Repeat("x", 1000))
+			s.until("it is noted", s.noted)
+			s.server.Advance(2 * time.Second)
+			s.phones["fay"].Says("yes " + code)
+			s.get(calls[0], permissions.Approved)
+		})
+	}
 }
 
 // A list whose confirmation is lost is sent again as the same message, and then says what joined it meanwhile.

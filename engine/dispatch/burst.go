@@ -225,7 +225,7 @@ func (l *lane) unlist(ctx context.Context, copies []permissions.Copy) error {
 		if cp.Burst == "" || cp.Ref != cp.Burst {
 			continue
 		}
-		cp.Ref, cp.Burst, cp.Shown = "", "", 0
+		cp.Ref, cp.Shown = "", 0 // Burst stays: what the list had counts as shown once its own message has come
 		if err := l.service.store.MarkShown(ctx, cp, was); err != nil {
 			return err
 		}

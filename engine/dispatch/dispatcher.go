@@ -436,7 +436,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	s.title, prompt.Untitled = l.titled(prompt.Request, cp)
 	since, again := l.mayBeSentSince(cp), cp.Ref == ""
 	namer, names := l.connector.(connectors.MessageIDAllocator)
-	if names && cp.Ref == "" && r.State == permissions.Pending {
+	if names && again && cp.SentAt.IsZero() && r.State == permissions.Pending { // what is shown again has a Ref once it has come
 		cp.Ref = namer.AllocateID(prompt)
 		if err := e.store.MarkNamed(ctx, cp); err != nil {
 			return err
@@ -477,6 +477,9 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	}
 	if cp.SentAt.IsZero() {
 		l.recent[r.ID] = l.elapsed()
+	}
+	if s.was == "" && cp.Burst != "" {
+		cp.SentAt, cp.Dated = time.Time{}, time.Time{} // of the list, which has not all of it
 	}
 	cp.Shown = l.shownAt(r)
 	s.Copy = l.dated(cp, since, began)
@@ -730,21 +733,12 @@ func (l *lane) mayBeSentSince(cp permissions.Copy) (at time.Time) {
 	return at
 }
 
-// Begun returns when the first prompt of a copy was sent that the channel has not confirmed yet: it may be on the phone.
-// It is zero for any other copy, including one whose id was allocated before, which an earlier process may have sent.
-func (d *Dispatch) Begun(cp permissions.Copy) (at time.Time) {
-	if cp.Ref == "" {
-		d.attempt(cp, func(a attempt) { at = a.began })
-	}
-	return at
-}
-
 // seenWithin is how long a call that sends a prompt may take and its code count as seen. What is sent for longer may never arrive.
 const seenWithin = 10 * time.Second
 
-// sending returns when the call began that sends the first prompt of a copy, if it goes on: who names its code may have seen it. The code
+// Sending returns when the call began that sends the first prompt of a copy, if it goes on: who names its code may have seen it. The code
 // alone is told in other places, too. What an earlier process may have sent counts until this one has sent it again.
-func (d *Dispatch) sending(cp permissions.Copy) (at time.Time) {
+func (d *Dispatch) Sending(cp permissions.Copy) (at time.Time) {
 	ours := cp.Ref == ""
 	d.attempt(cp, func(a attempt) {
 		if ours = ours || a.named; ours && !a.failed && d.clock.Now().Sub(a.began) < seenWithin {

@@ -41,7 +41,7 @@ func (d *Dispatch) Pending(
 	for _, r := range rows {
 		standing := d.view(r, of[r.ID])
 		for i, cp := range standing.Copies {
-			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, d.sending(cp)) // a code may be answered before its prompt is confirmed
+			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, d.Sending(cp)) // a code may be answered before its prompt is confirmed
 		}
 		standing.Request = d.dir.Settings().Shown(r, id.Via)
 		list = append(list, standing)

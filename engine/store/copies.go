@@ -153,6 +153,9 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 				continue
 			}
 			first := one.SentAt.IsZero() && !c.SentAt.IsZero()
+			if one.Burst != "" && one.Ref == "" && c.Ref != "" { // it was opened
+				one.SentAt, one.Dated = c.SentAt, c.Dated
+			}
 			one.Ref, one.Shown, one.Failed, one.Burst = c.Ref, c.Shown, "", c.Burst
 			if first {
 				one.SentAt = c.SentAt
