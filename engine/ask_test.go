@@ -473,6 +473,23 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 	}
 }
 
+// TestServersOfOurAgentsReachNoOwnFiles: they may be outside the sandbox. What our own tools reach is decided where they run.
+func TestServersOfOurAgentsReachNoOwnFiles(t *testing.T) {
+	s := owned()
+	s.Own = []string{filepath.Join(t.TempDir(), "data")}
+	s.Policy.Auto = []string{"*"}
+	st := newEnv(t, s, newPhone(fay, "fays-phone"))
+	for name, code := range map[string]permissions.Code{"fs__read": permissions.CodeOwnFiles, "read_file": ""} {
+		t.Run("C2/"+name, func(t *testing.T) {
+			q := keyed(tool(name, fmt.Sprintf(`{"path":"%s/admin.key"}`, s.Own[0])), name)
+			r, err := st.Ask(t.Context(), helper, q)
+			if permissions.CodeOf(err) != code || code == "" && r.State != permissions.Approved {
+				t.Errorf("it is %s, %v", r.State, err)
+			}
+		})
+	}
+}
+
 // A request that prompts nobody takes nothing from the caller's limit: a join, a held permission, a refusal.
 func TestAskPromptsAreGivenBack(t *testing.T) {
 	s := usual()

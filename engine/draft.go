@@ -177,8 +177,8 @@ func (e *Engine) ownFiles(s *directory.Settings, r permissions.Request) (around 
 	return a.around, a.err
 }
 
-// reachesOwn refuses access to the daemon's own files: by a tag, or by a path in the input of a tool that is not ours (our
-// own agents cannot reach them). around reports whether the input may lead there.
+// reachesOwn refuses access to the daemon's own files: by a tag, or by a path in the input of a tool that is not ours (those
+// of our own agents cannot reach them). around reports whether the input may lead there.
 func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint64) (around bool, err error) {
 	for _, t := range r.Tags {
 		if t.Path() == "" {
@@ -189,11 +189,13 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		}
 	}
 	// Gemini CLI adds to the input of our own tools how their server was started, which names our socket.
-	ours := r.Caller.Ours() && r.Hook != permissions.HookACP // whose program may be outside the sandbox
-	if r.Kind != permissions.KindTool || ours || slices.Contains(s.Asking[r.Hook], r.Tool) {
+	if r.Kind != permissions.KindTool || slices.Contains(s.Asking[r.Hook], r.Tool) {
 		return false, nil
 	}
 	for _, c := range r.ToolCalls() {
+		if r.Caller.Ours() && r.Hook != permissions.HookACP && !strings.Contains(c.Tool, "__") { // programs and servers may be outside the sandbox
+			continue
+		}
 		meets := false
 		if place := cmp.Or(c.AffectedPath, r.Cwd); place != "" {
 			_, meets = own.Look(s.Own, steps).Find(place)

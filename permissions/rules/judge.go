@@ -292,8 +292,7 @@ func (j *judge) read() {
 			if d.Verb == acts.Views || d.Verb == acts.Lists {
 				k = reads
 			}
-			tool := strings.ToLower(j.Tool)
-			search := strings.Contains(tool, "grep") || strings.Contains(tool, "search")
+			search := namesSearch(j.Tool)
 			for _, name := range d.Names {
 				a := &acts.Act{Kind: acts.Read, Words: []string{name}, In: []string{folder}}
 				j.items = append(j.items, item{kind: k, act: a, name: name, search: search})
@@ -307,6 +306,9 @@ func (j *judge) read() {
 			return
 		case acts.Calls, acts.Notes:
 			j.suspect()
+			if namesSearch(d.Tool) && !strings.Contains(d.Tool, "/") { // of no server, so it is in the folder of the call
+				j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: ".", search: true, may: true})
+			}
 			return
 		}
 		command = d.Command
@@ -437,6 +439,24 @@ func socket(name string) (host string, is bool) {
 	return "", false
 }
 
+// hostsIn are the hosts that a word of a program may name without a scheme, as in user@HOST:PATH, HOST/PATH and HOST:PORT.
+func hostsIn(word string) (hosts []string) {
+	_, value, _ := strings.Cut(word, "=")
+	for _, part := range []string{word, value} {
+		part = strings.TrimLeft(part[strings.LastIndex(part, "@")+1:], "/")
+		if end := strings.IndexAny(part, "/"); end >= 0 {
+			part = part[:end]
+		}
+		host, _, _ := strings.Cut(part, ":")
+		for _, name := range []string{host, part} {
+			if name = acts.HostOf("http://" + name); name != "" && !slices.Contains(hosts, name) {
+				hosts = append(hosts, name)
+			}
+		}
+	}
+	return hosts
+}
+
 // operands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
 // as a file that may be read and written.
 func (j *judge) operands(a *acts.Act, hidden bool) {
@@ -448,9 +468,15 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 		j.doubt("its pattern of names may find files that look like secrets")
 	}
 	fetching := name == "curl" || name == "wget"
+	hosts := len(j.others[Deny][fetches])+len(j.others[Ask][fetches]) > 0
 	for n, word := range words {
 		_, value, joined := strings.Cut(word, "=")
 		host, address := addressOf(word)
+		if !text[n+1] && !address && hosts {
+			for _, host := range hostsIn(word) {
+				j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: true})
+			}
+		}
 		switch {
 		case text[n+1]:
 		case address || fetching && !strings.HasPrefix(word, "-"):

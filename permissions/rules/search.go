@@ -35,6 +35,12 @@ func searches(words []string) bool {
 	return false
 }
 
+// namesSearch reports whether the name of a tool says that it reads what lies in a folder.
+func namesSearch(tool string) bool {
+	tool = strings.ToLower(tool)
+	return strings.Contains(tool, "grep") || strings.Contains(tool, "search") && !strings.Contains(tool, "web") || tool == "rg"
+}
+
 // searched returns the deny or ask rule that may be about files in a folder that an item searches through; 0 if there is none.
 func (j *judge) searched(i item) (rule int) {
 	var names []string

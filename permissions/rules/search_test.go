@@ -114,6 +114,8 @@ func TestASearchOfAToolIsUnsureWhereARuleMayBeAboutItsFiles(t *testing.T) {
 		{"daycared", "search_files", `{"pattern":"x"}`, true}, {"daycared", "search_files", `{"pattern":"x","path":"src"}`, false},
 		{"claude-code", "Grep", `{"pattern":"x"}`, true}, {"claude-code", "Grep", `{"pattern":"x","path":"src"}`, false},
 		{"opencode", "grep", `{"pattern":"x","path":"."}`, true}, {"claude-code", "Read", `{"file_path":"a"}`, false},
+		{"gemini", "search_file_content", `{"pattern":"x"}`, true}, {"copilot", "rg", `{"pattern":"x"}`, true},
+		{"gemini", "google_web_search", `{"query":"x"}`, false}, {"claude-code", "mcp__gh__search", `{"query":"x"}`, false},
 		{"claude-code", "mcp__fs__x", `{"dir":"."}`, true}, {"claude-code", "mcp__fs__x", `{"dir":"src"}`, false},
 	} {
 		v := s.Judge(Call{Dialect: c.dialect, Tool: c.tool, Input: json.RawMessage(c.input), Folder: shop, Root: shop, Resolve: links(shop)})

@@ -68,3 +68,20 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestEachWordOfACommandMayBeAHostThatIsDenied: programs take hosts with and without a scheme.
+func TestEachWordOfACommandMayBeAHostThatIsDenied(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: listed("run frob ...; run git push ...; run echo ...; run grep *")},
+		Rule{Deny: listed("fetch evil.example; fetch *.bad.example:81")})
+	for command, want := range map[string]Effect{
+		"frob evil.example": Deny, "frob a.txt evil.example:": Deny, "frob u@evil.example:x": Deny, "frob evil.example/x:1": Deny,
+		"frob evil.example:443": Deny, "frob EVIL.example": Deny, "frob --host=evil.example": Deny, "frob @evil.example": Deny,
+		"frob a.bad.example:81": Deny, "sudo frob evil.example": Deny, "git push evil.example:x main": Deny,
+		"frob a.bad.example": Allow, "frob evil.example.org": Allow, "frob notevil.example": Allow, "echo evil.example": Allow,
+		"grep evil.example": Allow, "frob src/evil.example": Allow,
+	} {
+		if v := judged(s, command); v.Effect != want {
+			t.Errorf("%q is %q, want %q; %v", command, v.Effect, want, v.Reasons)
+		}
+	}
+}
