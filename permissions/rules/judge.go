@@ -312,8 +312,10 @@ func (j *judge) read() {
 			return
 		}
 		command = d.Command
-		if d.Folder != "" {
+		if d.Folder != "" { // as a cd before it
 			folder = acts.Under(folder, d.Folder)
+			at := &acts.Act{In: []string{j.Folder}}
+			j.items = append(j.items, item{kind: reads, act: at, name: d.Folder, inside: true, hidden: j.isHere(folder)})
 		}
 	}
 	if !filepath.IsAbs(folder) && folder != acts.Computed {
@@ -509,7 +511,29 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			}
 		}
 	}
+	for _, folder := range a.In {
+		if readsOwn(a) {
+			hidden := hidden || j.isHere(folder) || strings.Contains(folder, acts.Computed) // which is in doubt anyway
+			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{folder}}, name: folder, hidden: hidden})
+		}
+	}
 	j.copied(name, a, hidden)
+}
+
+// readsOwn reports whether a program may read the folder that it runs in: it is given no other. A word may be an option's value.
+func readsOwn(a *acts.Act) bool {
+	name, text := baseName(a.Words[0]), textsOf(a)
+	if !slices.Contains(listing, name) && !searches(a.Words) {
+		return false
+	}
+	named := false
+	for n, word := range a.Words[1:] {
+		if strings.HasPrefix(word, "-") {
+			return true
+		}
+		named = named || !text[n+1] && name != "fd"
+	}
+	return !named
 }
 
 // changes reports whether a reader may change or remove what its operands name, by an option of its own or by a program that find runs.
@@ -831,19 +855,20 @@ func (j *judge) allowedRun(a *acts.Act) (got Judged, exact bool) {
 	return Judged{Reason: reason}, false
 }
 
-// mayRunIn reports whether a program may run in its folder at all: in the one where the call is, or one in the workspace. Elsewhere
-// only programs that read what they are given run nothing that lies there.
+// mayRunIn reports whether a program may run in its folder at all. Elsewhere than here only programs that read what they are given run
+// nothing that lies there.
 func (j *judge) mayRunIn(a *acts.Act) bool {
-	if slices.Contains(readers, a.Words[0]) || slices.Contains(texts, a.Words[0]) {
-		return true
+	return slices.Contains(readers, a.Words[0]) || slices.Contains(texts, a.Words[0]) ||
+		!slices.ContainsFunc(a.In, func(folder string) bool { return !j.isHere(folder) })
+}
+
+// isHere reports whether a folder is in the workspace. Where nobody knows that, it has to be the one where the call is.
+func (j *judge) isHere(folder string) bool {
+	if j.Resolve == nil {
+		return folder == j.Folder
 	}
-	return !slices.ContainsFunc(a.In, func(folder string) bool {
-		if j.Resolve == nil {
-			return folder != j.Folder
-		}
-		path, err := filepath.Rel(j.w.Root, j.w.Resolve(folder))
-		return j.w.Root == "" || err != nil || !filepath.IsLocal(path)
-	})
+	path, err := filepath.Rel(j.w.Root, j.w.Resolve(folder))
+	return j.w.Root != "" && err == nil && filepath.IsLocal(path)
 }
 
 // forbidsEnv returns why the variables that are set for a command are not covered; empty: they are.

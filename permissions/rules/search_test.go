@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 // TestASearchThroughAFolderMeetsTheRulesForItsFiles: no rule allows to search where a deny or ask rule may be about files.
@@ -121,6 +123,51 @@ func TestASearchOfAToolIsUnsureWhereARuleMayBeAboutItsFiles(t *testing.T) {
 		v := s.Judge(Call{Dialect: c.dialect, Tool: c.tool, Input: json.RawMessage(c.input), Folder: shop, Root: shop, Resolve: links(shop)})
 		if v.Unsure != c.unsure || v.Effect != "" {
 			t.Errorf("%s %s: unsure is %t, %q", c.tool, c.input, v.Unsure, v.Effect)
+		}
+	}
+}
+
+// TestTheFolderThatACommandRunsInIsAnOperand: of what reads it where no other is named, and where the call or the session's shell is.
+func TestTheFolderThatACommandRunsInIsAnOperand(t *testing.T) {
+	const run = "run ls [-la] [-R] ...; run rg [-n] [-t *] ...; run grep [-rn] ...; run find ...; run fd ...; run cat ...; run echo ..."
+	s := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Allow: listed(run)}, Rule{Allow: []string{"read /srv/data/**"}},
+		Rule{Deny: []string{"read /srv/home/**", "read ./secrets/**"}})
+	for _, c := range []struct {
+		folder string
+		want   Effect
+		texts  string
+	}{
+		{"/etc", "", "ls; ls -la; ls -R; rg x; rg x -t go; rg --files; grep -rn x; grep -r ''; find; find -type f; fd x; tree; du"},
+		{"/etc", "", "cat hosts; timeout 5 ls; ls -a src"},
+		{"..", "", "ls; rg x"}, {"out", "", "ls; rg x; cat hosts"},
+		{"/srv/home", Deny, "ls; rg x; find; grep -rn x; echo a; cat a"}, {"secrets", Deny, "ls; rg x; ls -la; echo a"},
+		{"/srv/data", Allow, "ls; rg x; find; fd x; cat a; echo a; grep x; wc"}, {"/srv/data", "", "ls ../other"},
+		{"src", Allow, "ls; rg x; grep -rn x; find -type f; du; cat a; echo a"}, {shop + "/src", Allow, "ls; fd x"}, {shop, Allow, "ls; find"},
+	} {
+		for _, text := range listed(c.texts) {
+			text = strings.TrimSpace(text)
+			for _, of := range []string{"opencode bash workdir", "gemini run_shell_command directory", "gemini run_shell_command dir_path"} {
+				by := strings.Fields(of)
+				input, _ := json.Marshal(map[string]string{"command": text, by[2]: c.folder})
+				v := s.Judge(Call{Dialect: by[0], Tool: by[1], Input: input, Folder: shop, Root: shop, Resolve: links(shop)})
+				if v.Effect != c.want {
+					t.Errorf("%s in %s is %q, want %q; %v", text, c.folder, v.Effect, c.want, v.Reasons)
+				}
+			}
+			if strings.HasPrefix(text, "echo") && c.want == Deny {
+				continue // it reads nothing of the folder that the shell is in
+			}
+			folder := acts.Under(shop, c.folder)
+			if v := s.Judge(Call{Command: text, Folder: folder, Root: shop, Resolve: links(shop)}); v.Effect != c.want {
+				t.Errorf("%s where the shell is in %s is %q, want %q; %v", text, folder, v.Effect, c.want, v.Reasons)
+			}
+		}
+	}
+	s = rulesOf(t, Rule{Allow: []string{"run ls"}})
+	for folder, want := range map[string]Effect{shop: Allow, "/etc": ""} { // nothing is known of links
+		input, _ := json.Marshal(map[string]string{"command": "ls", "workdir": folder})
+		if v := s.Judge(Call{Dialect: "opencode", Tool: "bash", Input: input, Folder: shop, Root: shop}); v.Effect != want {
+			t.Errorf("ls in %s is %q, want %q", folder, v.Effect, want)
 		}
 	}
 }
