@@ -136,7 +136,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		Store: hookStore(rows), Residents: residents(), Settings: current, Now: rows.Now, Log: log,
 	}
 	if paths.Database != "" {
-		options.Hold, options.Holds = d.hold, rows.Holds
+		options.Hold, options.Holds = d.hold, rows.CheckLeases
 	}
 	bind, err := d.employ(c, &options, hookSessions(rows))
 	if err != nil {
@@ -446,7 +446,7 @@ func (d *daemon) replaced(err error) { d.lost <- err }
 
 // takeChats takes the lease of the chats and of the agents, which one of the daemons on the same database has.
 func (d *daemon) takeChats(ctx context.Context) error {
-	if d.rows.Hold(ctx, "chats") == nil {
+	if d.rows.AcquireLease(ctx, "chats") == nil {
 		close(d.held)
 	}
 	return nil

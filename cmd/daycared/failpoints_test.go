@@ -54,14 +54,14 @@ func point(name string) {
 	}
 }
 
-// At the places of [store.Passed], a daemon appends the place's name to the file that DAYCARED_COUNT names.
+// At the places of [store.OnPoint], a daemon appends the place's name to the file that DAYCARED_COUNT names.
 func init() {
 	if name := os.Getenv("DAYCARED_COUNT"); name != "" {
 		counted, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			panic(err)
 		}
-		store.Passed = func(place string, _ int) { _, _ = counted.WriteString(place + "\n") }
+		store.OnPoint = func(place string, _ int) { _, _ = counted.WriteString(place + "\n") }
 	}
 	if failAt == "" {
 		return
@@ -73,7 +73,7 @@ func init() {
 	hookTelegram = func(t *telegram.Connector) connectors.Connector { return failingTelegram{t} }
 	hookInbound = func(s connectors.Services) connectors.Services { return failingInbound{s} }
 	hookWhatsApp = func(w *whatsapp.Connector) connectors.Connector { return failingWhatsApp{w} }
-	store.Passed = func(name string, writes int) {
+	store.OnPoint = func(name string, writes int) {
 		if writes > 1 {
 			point(name)
 		}

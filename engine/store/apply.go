@@ -73,7 +73,7 @@ func (s *Store) step(
 		c, refused = permissions.Step(before, cast)
 		return c, refused, nil
 	}
-	c, refused = over(before, use.At)
+	c, refused = revokeUnlessUsed(before, use.At)
 	return c, refused, nil
 }
 
@@ -144,7 +144,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 		t.exec(ctx, addVote, append([]any{c.Before.Number}, voteFields(c.Vote)...)...)
 	}
 	dropVotes(ctx, t, c)
-	askAnew(ctx, t, c)
+	deleteFailedCopies(ctx, t, c)
 	over := c.Voided() || c.Before.LapsedAt.IsZero() && !c.After.LapsedAt.IsZero()
 	if over && !c.Before.Caller.Ours() {
 		t.exec(ctx, releaseKey, c.Before.Number)
@@ -188,8 +188,8 @@ func dropVotes(ctx context.Context, t *tx, c permissions.Change) {
 
 const deleteFailed = `DELETE FROM request_copies WHERE request = $1 AND person = $2 AND failed <> ''`
 
-// askAnew also deletes the failed copies of everybody whom the change asks: what prevented delivery may have passed.
-func askAnew(ctx context.Context, t *tx, c permissions.Change) {
+// deleteFailedCopies also deletes the failed copies of everybody whom the change asks: what prevented delivery may have passed.
+func deleteFailedCopies(ctx context.Context, t *tx, c permissions.Change) {
 	for _, person := range c.After.Asked {
 		if !slices.Contains(c.Before.Asked, person) {
 			t.exec(ctx, deleteFailed, c.Before.Number, person)
@@ -198,8 +198,8 @@ func askAnew(ctx context.Context, t *tx, c permissions.Change) {
 	}
 }
 
-// over is the change for using r when its grants are over: it is revoked, unless it was used before.
-func over(r permissions.Request, at time.Time) (permissions.Change, error) {
+// revokeUnlessUsed is the change for using r when its grants are over: it is revoked, unless it was used before.
+func revokeUnlessUsed(r permissions.Request, at time.Time) (permissions.Change, error) {
 	if r.UsedAt.IsZero() {
 		return permissions.Step(r, permissions.Void{At: at})
 	}

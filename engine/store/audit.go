@@ -46,7 +46,7 @@ func readHead(ctx context.Context, from source, chain string) (h head, err error
 		return head{}, err
 	}
 	err = from.QueryRowContext(ctx, text, chain).Scan(&h.seq, digest{&h.hash})
-	if err = orNone(err); err != nil {
+	if err = ignoreNoRows(err); err != nil {
 		return head{}, unreadable("the head of the audit", err)
 	}
 	return h, nil
@@ -59,7 +59,7 @@ func firstSeq(ctx context.Context, from source, chain string) (seq int64, err er
 		return 0, err
 	}
 	var prev []byte
-	if err := orNone(from.QueryRowContext(ctx, text, chain).Scan(&seq, &prev)); err != nil {
+	if err := ignoreNoRows(from.QueryRowContext(ctx, text, chain).Scan(&seq, &prev)); err != nil {
 		return 0, err
 	}
 	if bytes.Equal(prev, make([]byte, len(permissions.Digest{}))) {
@@ -116,7 +116,7 @@ func addRows(rows int) string {
 	return `INSERT INTO entries (key, ` + names + `) VALUES ` + strings.Join(all, `, `)
 }
 
-// entryRow are the values of a new entry's row, of which [storedEntry.whole] is the reverse: its type and its request by number if they
+// entryRow are the values of a new entry's row, of which [storedEntry.complete] is the reverse: its type and its request by number if they
 // have one, without the request's digest, and without the hash of the entry before, unless a gap is between.
 func (s *Store) entryRow(e *permissions.Entry, number int64, digest permissions.Digest) []any {
 	var kind, request, prev any = string(e.Type), string(e.Request), nil
@@ -135,13 +135,13 @@ func (s *Store) entryRow(e *permissions.Entry, number int64, digest permissions.
 
 const readNumbered = `SELECT number, digest FROM requests WHERE id = $1`
 
-// numbered is the number of a request that has a row, and its digest.
-func numbered(ctx context.Context, t *tx, id permissions.ID) (number int64, digest permissions.Digest, err error) {
+// numberAndDigest is the number of a request that has a row, and its digest.
+func numberAndDigest(ctx context.Context, t *tx, id permissions.ID) (number int64, digest permissions.Digest, err error) {
 	if row, cached := t.rows.get(id); cached || id == "" {
 		return row.Number, row.Digest, nil
 	}
 	var sum []byte
-	err = orNone(t.QueryRowContext(ctx, readNumbered, id).Scan(&number, &sum))
+	err = ignoreNoRows(t.QueryRowContext(ctx, readNumbered, id).Scan(&number, &sum))
 	copy(digest[:], sum)
 	return number, digest, err
 }
@@ -160,21 +160,21 @@ func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record
 			var digest permissions.Digest
 			if s.server == nil {
 				var err error
-				number, digest, err = numbered(ctx, t, e.Request)
+				number, digest, err = numberAndDigest(ctx, t, e.Request)
 				t.fail(err)
 			}
 			args = append(args, s.entryRow(&e, number, digest)...)
 			t.head = head{e.Seq, e.Hash}
 			e.At = moment(micros(e.At))
 			t.entries = append(t.entries, e)
-			t.marks = t.marks || slices.Contains(takesBack, r.Type)
+			t.marks = t.marks || slices.Contains(closingTypes, r.Type)
 		}
 		t.exec(ctx, addEntries[len(some)], args...)
 	}
 }
 
-// takesBack lists the entry types whose loss would reopen something.
-var takesBack = []permissions.Type{
+// closingTypes lists the entry types whose loss would reopen something.
+var closingTypes = []permissions.Type{
 	permissions.GrantRevoked, permissions.TokenRevoked, permissions.RequestVoided, permissions.Unpaired, permissions.AccountSuspended,
 	permissions.PersonLocked, permissions.AllStopped,
 }
@@ -209,7 +209,7 @@ func (s *Store) Audit(ctx context.Context, chain string, after int64, limit int)
 	found, err := reading(ctx, s, func(from source) ([]permissions.Entry, error) {
 		if before := -after; before > 0 {
 			after = 0
-			if err := orNone(from.QueryRowContext(ctx, readSeqFromEnd, chain, before).Scan(&after)); err != nil {
+			if err := ignoreNoRows(from.QueryRowContext(ctx, readSeqFromEnd, chain, before).Scan(&after)); err != nil {
 				return nil, err
 			}
 		}
@@ -302,7 +302,7 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) (found []per
 		return found, after + 1, nil
 	}
 	err = s.read(ctx, func(from source) error {
-		err := orNone(from.QueryRowContext(ctx, readFirst, s.chain).Scan(&first))
+		err := ignoreNoRows(from.QueryRowContext(ctx, readFirst, s.chain).Scan(&first))
 		if err != nil {
 			return err
 		}
@@ -323,13 +323,13 @@ const readNewestTime = `SELECT at FROM audit WHERE ` + inChain + ` AND at BETWEE
 // NewestTime is the time of the newest entry of the daemon's chain, or zero.
 func (s *Store) NewestTime(ctx context.Context) (at time.Time, err error) {
 	err = s.read(ctx, func(from source) error {
-		return orNone(from.QueryRowContext(ctx, readNewestTime, s.chain).Scan(instant{&at}))
+		return ignoreNoRows(from.QueryRowContext(ctx, readNewestTime, s.chain).Scan(instant{&at}))
 	})
 	return at, err
 }
 
 // Changed returns a channel that the next audit entry closes. It is safe for concurrent use.
-func (s *Store) Changed() <-chan struct{} { return s.bell.wait() }
+func (s *Store) Changed() <-chan struct{} { return s.appended.wait() }
 
 const readEntryHash = `SELECT hash FROM audit WHERE key = ` + lowestKey + ` | $2`
 
@@ -444,16 +444,16 @@ type storedEntry struct {
 	failed    error // to read it
 }
 
-// sealedBy is the seal that e has to have with a key.
-func (e *storedEntry) sealedBy(key *sealer) []byte {
+// expectedSeal is the seal that e has to have with a key.
+func (e *storedEntry) expectedSeal(key *sealer) []byte {
 	if e.by == key {
 		return e.seal
 	}
 	return key.entry(e.Hash)
 }
 
-// silent are the usual types whose detail says nothing to [comparison]: no map is made of it.
-var silent = map[permissions.Type]bool{permissions.RequestCreated: true, permissions.RequestShown: true, permissions.RequestVoted: true,
+// typesWithUnusedDetail are the usual types whose detail says nothing to [comparison]: no map is made of it.
+var typesWithUnusedDetail = map[permissions.Type]bool{permissions.RequestCreated: true, permissions.RequestShown: true, permissions.RequestVoted: true,
 	permissions.RequestUsed: true, permissions.PermissionApplied: true}
 
 func (e *storedEntry) fields() []any {
@@ -462,8 +462,8 @@ func (e *storedEntry) fields() []any {
 	}
 }
 
-// whole completes e as the view audit has it, after the entry before it. It returns its detail as a list, and makes no map of a silent one.
-func (e *storedEntry) whole(types map[int64]permissions.Type, before *permissions.Entry, known details) ([]string, error) {
+// complete completes e as the view audit has it, after the entry before it. It returns its detail as a list, and makes no map of a silent one.
+func (e *storedEntry) complete(types map[int64]permissions.Type, before *permissions.Entry, known details) ([]string, error) {
 	e.Chain = before.Chain
 	switch kind := e.kind.(type) {
 	case int64:
@@ -488,7 +488,7 @@ func (e *storedEntry) whole(types map[int64]permissions.Type, before *permission
 		e.Prev = before.Hash
 	}
 	all, err := known.list(e.text, e.named.digest)
-	if err == nil && !silent[e.Type] {
+	if err == nil && !typesWithUnusedDetail[e.Type] {
 		e.Detail = mapOf(all)
 	}
 	return all, err

@@ -39,7 +39,7 @@ func BenchmarkIdleDaemons(b *testing.B) {
 			b.Fatal(err)
 		}
 		work.Go(func() { _ = s.Follow(ctx, func(context.Context, []permissions.Entry) error { return nil }) })
-		work.Go(func() { _ = s.Hold(ctx, "chats") })
+		work.Go(func() { _ = s.AcquireLease(ctx, "chats") })
 		b.Cleanup(func() { _ = s.Close() })
 	}
 	db, err := sql.Open("pgx", cluster.Socket("postgres"))

@@ -63,14 +63,14 @@ var (
 	insertSession = `INSERT INTO sessions (` + sessionColumns + `, turns, pruned) VALUES (` + parameters(sessionColumns) +
 		`, 0, FALSE) ON CONFLICT (id) DO NOTHING`
 
-	updateSession = `UPDATE sessions SET (` + movingColumns + `) = (` + parameters(movingColumns) + `) WHERE id = $11 AND version = $12`
+	updateSession = `UPDATE sessions SET (` + changingSessionColumns + `) = (` + parameters(changingSessionColumns) + `) WHERE id = $11 AND version = $12`
 )
 
 // moveSession writes the row if its version is still the one that session was made from.
 func moveSession(ctx context.Context, t *tx, session permissions.AgentSession) error {
 	text, args := insertSession, sessionFields(&session)
 	if session.Version != 1 {
-		text, args = updateSession, append(movingFields(&session), session.ID, session.Version-1)
+		text, args = updateSession, append(changingSessionFields(&session), session.ID, session.Version-1)
 	}
 	if t.affected(ctx, text, args...) == 0 {
 		return fmt.Errorf("commit version %d of session %s: %w", session.Version, session.ID, agents.ErrStale)
@@ -110,8 +110,8 @@ var writeExecution = `INSERT INTO tool_calls (` + executionColumns + `) VALUES (
 
 const readCallEnded = `SELECT ended_at FROM tool_calls WHERE session = $1 AND step = $2 AND call = $3`
 
-// finished records the end of a call, once: a finished row may be written again.
-func (s *Store) finished(ctx context.Context, t *tx, of permissions.AgentSession, e agents.Execution, before time.Time) {
+// recordCallEnd records the end of a call, once: a finished row may be written again.
+func (s *Store) recordCallEnd(ctx context.Context, t *tx, of permissions.AgentSession, e agents.Execution, before time.Time) {
 	if e.Ended.IsZero() || !before.IsZero() {
 		return
 	}
@@ -134,7 +134,7 @@ func (s *Store) writeExecutions(ctx context.Context, t *tx, c agents.Commit) err
 			return err
 		}
 		t.returning(ctx, &e.ID, writeExecution+` RETURNING id`, executionFields(&e)...)
-		s.finished(ctx, t, c.Session, e, before)
+		s.recordCallEnd(ctx, t, c.Session, e, before)
 	}
 	for _, a := range c.Artifacts {
 		t.exec(ctx, insertArtifact, c.Session.ID, a.Step, a.Call, a.Type, rawJSON{&a.Content})
@@ -163,7 +163,7 @@ var timetableGate = gate[agents.Timetable]{
 // Timetable is when a scheduled agent runs, if it was set. A row whose seal does not hold counts as none, and is logged.
 func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetable, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
-		all, err := sealed(ctx, s, from, timetableGate, readTimetable, agent)
+		all, err := readSealedRows(ctx, s, from, timetableGate, readTimetable, agent)
 		for _, tt = range all {
 			found = true
 		}

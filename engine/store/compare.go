@@ -26,17 +26,17 @@ const beforeKey = "the seals of its rows and entries: it is from before the audi
 
 // comparison compares the rows with the audit. It keeps a few numbers per entry, so that memory stays small for a long audit.
 type comparison struct {
-	own      identity
-	keys     []*sealer
-	numbered bool      // the store has numbers of requests that were pruned
-	seals    *sealer   // of keys, the one that the rows are sealed with; nil: unknown
-	since    time.Time // older entries were deleted; zero: none
-	seed     maphash.Seed
-	told     map[uint64]*said       // what the entries say of a request that they name by its id, by hash of that
-	pages    map[int64]*saidPage    // and by its number, without its last bits
-	votes    map[uint64]struct{}    // hashes of the votes that settled nothing
-	heard    int                    // number of entries
-	gates    map[uint64]latestEntry // last entry of each row, by hash of table and key
+	own        identity
+	keys       []*sealer
+	numbered   bool      // the store has numbers of requests that were pruned
+	seals      *sealer   // of keys, the one that the rows are sealed with; nil: unknown
+	since      time.Time // older entries were deleted; zero: none
+	seed       maphash.Seed
+	byID       map[uint64]*auditedRequest // what the entries say of a request that they name by its id, by hash of that
+	byNumber   map[int64]*auditedPage     // and by its number, without its last bits
+	votes      map[uint64]struct{}        // hashes of the votes that settled nothing
+	entryCount int                        // number of entries
+	gates      map[uint64]latestEntry     // last entry of each row, by hash of table and key
 
 	restored permissions.Entry        // newest StoreRestored
 	keeps    bool                     // keep the newest entry of every row
@@ -126,7 +126,7 @@ var gateTables = []gateTable{
 }
 
 func newComparison() *comparison {
-	return &comparison{told: map[uint64]*said{}, pages: map[int64]*saidPage{}, votes: map[uint64]struct{}{}, seed: maphash.MakeSeed(),
+	return &comparison{byID: map[uint64]*auditedRequest{}, byNumber: map[int64]*auditedPage{}, votes: map[uint64]struct{}{}, seed: maphash.MakeSeed(),
 		gates: map[uint64]latestEntry{}, sessions: map[permissions.ID]int64{}}
 }
 
@@ -145,36 +145,36 @@ func (c *comparison) sum(words ...string) uint64 {
 
 func microsText(t time.Time) string { return strconv.FormatInt(micros(t), 10) }
 
-// said is what the entries say of a request, in as few bytes as will do for millions of them.
-type said struct {
+// auditedRequest is what the entries say of a request, in as few bytes as will do for millions of them.
+type auditedRequest struct {
 	created uint32 // hash of when
 	settled uint32 // hash of how and when
 	voted   uint32 // hash of the vote that settled it, and when
 	is      uint8  // bits
 }
 
-// saidPage has what is said of requests whose numbers follow each other.
-type saidPage [1 << saidBits]said
+// auditedPage has what is said of requests whose numbers follow each other.
+type auditedPage [1 << auditedPageBits]auditedRequest
 
-const saidBits = 8
+const auditedPageBits = 8
 
-// said is what the entries say of a request so far, by its number, or where they name it by its id by that.
-func (c *comparison) said(number int64, id string) *said {
+// audited is what the entries say of a request so far, by its number, or where they name it by its id by that.
+func (c *comparison) audited(number int64, id string) *auditedRequest {
 	if number > 0 {
-		page := c.pages[number>>saidBits]
-		if page == nil && len(c.pages) < 1000+c.heard>>saidBits && c.told[c.sum(id)] == nil { // in our store the pages become full
-			page = &saidPage{}
-			c.pages[number>>saidBits] = page
+		page := c.byNumber[number>>auditedPageBits]
+		if page == nil && len(c.byNumber) < 1000+c.entryCount>>auditedPageBits && c.byID[c.sum(id)] == nil { // in our store the pages become full
+			page = &auditedPage{}
+			c.byNumber[number>>auditedPageBits] = page
 		}
 		if page != nil {
-			return &page[number&(1<<saidBits-1)]
+			return &page[number&(1<<auditedPageBits-1)]
 		}
 	}
 	key := c.sum(id)
-	if c.told[key] == nil {
-		c.told[key] = &said{}
+	if c.byID[key] == nil {
+		c.byID[key] = &auditedRequest{}
 	}
-	return c.told[key]
+	return c.byID[key]
 }
 
 const (
@@ -182,7 +182,7 @@ const (
 	isSettled
 	isUsed
 	isVoided
-	isHere // its row is
+	hasRow // its row is
 )
 
 // part is a hash of the seed, which nobody can know beforehand.
@@ -191,11 +191,11 @@ func (c *comparison) part(words ...string) uint32 { return uint32(c.sum(words...
 // addEntry adds an entry, with the number of its request where it says that. It returns an error if a request is settled, used or
 // revoked a second time.
 func (c *comparison) addEntry(e *permissions.Entry, number int64) (err error) {
-	c.heard++
+	c.entryCount++
 	c.addRowEntry(e)
 	id := string(e.Request)
 	say := func(is, once uint8) {
-		of := c.said(number, id)
+		of := c.audited(number, id)
 		if of.is&once != 0 {
 			err = fmt.Errorf("request %s was settled, used or taken back a second time, in entry %d of chain %s: "+
 				"its row was put back to how it was earlier", id, e.Seq, e.Chain)
@@ -257,8 +257,8 @@ func (c *comparison) addRowEntry(e *permissions.Entry) {
 	}
 }
 
-// says reports whether the entries say of a request what has to be; what they are silent of is true where they may have been deleted.
-func (c *comparison) says(of said, is uint8, told, want uint32, when time.Time) bool {
+// confirms reports whether the entries say of a request what has to be; what they are silent of is true where they may have been deleted.
+func (c *comparison) confirms(of auditedRequest, is uint8, told, want uint32, when time.Time) bool {
 	known := of.is&is != 0
 	return known && told == want || !known && when.Before(c.since)
 }
@@ -266,7 +266,7 @@ func (c *comparison) says(of said, is uint8, told, want uint32, when time.Time) 
 // noteKeys finds the key of the rows.
 func (c *comparison) noteKeys(v *Verified) {
 	for _, k := range c.keys {
-		if c.own.holds(k) {
+		if c.own.hasValidSeal(k) {
 			c.seals = k
 		}
 	}
@@ -282,8 +282,8 @@ func (c *comparison) noteKeys(v *Verified) {
 
 const readWaiting = `SELECT ` + backupColumns + ` FROM requests WHERE number BETWEEN $1 AND $2 AND state = 'pending' ORDER BY number`
 
-// sameWords checks of some requests that follow each other that the words of those that wait are those that they were asked in.
-func (c *comparison) sameWords(ctx context.Context, from source, rows []shapedRow) error {
+// checkPendingTexts checks of some requests that follow each other that the words of those that wait are those that they were asked in.
+func (c *comparison) checkPendingTexts(ctx context.Context, from source, rows []shapedRow) error {
 	pending := false
 	for i := range rows {
 		pending = pending || rows[i].row.State == permissions.Pending
@@ -300,15 +300,15 @@ func (c *comparison) sameWords(ctx context.Context, from source, rows []shapedRo
 	return err
 }
 
-// allSealed checks the seals of requests, in a room for what they cover.
-func (c *comparison) allSealed(rows []shapedRow, room *[]any) {
+// checkRequestSeals checks the seals of requests, in a room for what they cover.
+func (c *comparison) checkRequestSeals(rows []shapedRow, room *[]any) {
 	for i := range rows {
 		r := &rows[i]
 		if c.seals == nil {
 			return
 		}
-		*room = sealedBy(c.own.seals, (*room)[:0], &r.row)
-		if name := "request " + string(r.row.ID); !c.seals.holds(r.mac, "requests", (*room)...) {
+		*room = sealedValuesOf(c.own.seals, (*room)[:0], &r.row)
+		if name := "request " + string(r.row.ID); !c.seals.isSealOf(r.mac, "requests", (*room)...) {
 			c.wrong.note(name, unsealed(name))
 		}
 	}
@@ -325,12 +325,12 @@ func (c *comparison) readRows(ctx context.Context, from source) error {
 		tokens.open, tokens.agrees = openTokens(columnsBeforePersons+`, ''`), nil
 	}
 	return cmp.Or( // each call removes the rows that it found from gates
-		c.more(ctx, from, seals),
+		c.checkOtherSeals(ctx, from, seals),
 		compareOpen(ctx, c, from, seals, grantGate),
 		compareOpen(ctx, c, from, seals, tokens),
-		c.locks(ctx, from, seals),
+		c.compareLocks(ctx, from, seals),
 		compareOpen(ctx, c, from, seals, pairingGate),
-		c.rest(ctx, from),
+		c.compareRest(ctx, from),
 		c.readUses(ctx, from))
 }
 
@@ -370,19 +370,19 @@ const (
 	strayRows = `UNION SELECT 'a row of the table ' || "table" FROM pragma_foreign_key_check`
 )
 
-// rest compares the remaining tables and finds missing rows. It skips what may have been pruned, rolled back by a
+// compareRest compares the remaining tables and finds missing rows. It skips what may have been pruned, rolled back by a
 // restore, or deleted before pruning was audited.
-func (c *comparison) rest(ctx context.Context, from source) error {
+func (c *comparison) compareRest(ctx context.Context, from source) error {
 	if _, known := c.gates[c.row("meta")]; known && c.stoppedBy() != c.own.stoppedBy || c.own.restoredAt.Before(c.restored.At) {
 		what := "who stopped everything, or when the store was restored,"
-		c.wrong.note(what, c.differs(what))
+		c.wrong.note(what, c.mismatchError(what))
 	}
-	said, err := c.own.decodeShutList()
+	said, err := c.own.decodeRestrictions()
 	if err != nil {
 		return err
 	}
 	for _, row := range c.gates {
-		if !row.closed && row.table != "meta" && (c.claims(row, said) || row.table == "locks") {
+		if !row.closed && row.table != "meta" && (c.wouldRecordDeletion(row, said) || row.table == "locks") {
 			what := fmt.Errorf("a row of the table %s that entry %d speaks of is missing, and no entry says why", row.table, row.seq)
 			c.wrong.note(what.Error(), what)
 		}
@@ -392,7 +392,7 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	}
 	fields := func(e *permissions.Entry) []any { return []any{&e.Request, &e.Type, &e.Seq} }
 	var gone []permissions.Entry
-	if c.lacksRequests() {
+	if c.hasMissingRequests() {
 		text := missingRequests
 		if c.numbered {
 			text = strings.Replace(text, "0", "COALESCE((SELECT number FROM pruned WHERE id = request), 0)", 1)
@@ -403,7 +403,7 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	}
 	used, err := collect(ctx, from, "a request", fields, missingUse)
 	for _, e := range append(gone, used...) {
-		if e.Type != permissions.RequestCreated || c.said(e.Seq, string(e.Request)).is&isSettled == 0 { // else possibly pruned
+		if e.Type != permissions.RequestCreated || c.audited(e.Seq, string(e.Request)).is&isSettled == 0 { // else possibly pruned
 			name := "request " + string(e.Request)
 			c.wrong.note(name, fmt.Errorf("%s, or that it used a grant, is missing, and no entry says why", name))
 		}
@@ -411,8 +411,8 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	return err
 }
 
-// claims reports whether the entries would say it if the row of a newest entry had been deleted.
-func (c *comparison) claims(row latestEntry, said shutList) bool {
+// wouldRecordDeletion reports whether the entries would say it if the row of a newest entry had been deleted.
+func (c *comparison) wouldRecordDeletion(row latestEntry, said restrictions) bool {
 	missed := c.restored.Seq // missing after this seq
 	if c.restored.Detail[restated] != "" {
 		missed = 0
@@ -420,17 +420,17 @@ func (c *comparison) claims(row latestEntry, said shutList) bool {
 	return said.Since != nil && row.seq > max(*said.Since, missed) && (row.table != "tokens" || row.at >= c.pruned)
 }
 
-// lacksRequests reports whether the entries speak of a request that is not here, perhaps because it was pruned.
-func (c *comparison) lacksRequests() bool {
-	lacks := func(of *said) bool { return of.is != 0 && of.is&isHere == 0 }
-	for _, page := range c.pages {
+// hasMissingRequests reports whether the entries speak of a request that is not here, perhaps because it was pruned.
+func (c *comparison) hasMissingRequests() bool {
+	lacks := func(of *auditedRequest) bool { return of.is != 0 && of.is&hasRow == 0 }
+	for _, page := range c.byNumber {
 		for i := range page {
 			if lacks(&page[i]) {
 				return true
 			}
 		}
 	}
-	for _, of := range c.told {
+	for _, of := range c.byID {
 		if lacks(of) {
 			return true
 		}
@@ -438,19 +438,19 @@ func (c *comparison) lacksRequests() bool {
 	return false
 }
 
-// differs is the error for a row that contradicts its entries.
-func (c *comparison) differs(what string) error {
-	if c.heard == 0 {
+// mismatchError is the error for a row that contradicts its entries.
+func (c *comparison) mismatchError(what string) error {
+	if c.entryCount == 0 {
 		return fmt.Errorf("the audit is empty, and the store has %s", what)
 	}
 	return fmt.Errorf("%s is not what the audit says of it", what)
 }
 
-// saidOf is what the entries say of a request, by its number and its id, and notes that it is here.
-func (c *comparison) saidOf(r *permissions.Request) (of said, err error) {
-	both := []*said{c.told[c.sum(string(r.ID))]}
-	if page := c.pages[r.Number>>saidBits]; page != nil && r.Number > 0 {
-		both = append(both, c.said(r.Number, ""))
+// findAudited is what the entries say of a request, by its number and its id, and notes that it is here.
+func (c *comparison) findAudited(r *permissions.Request) (of auditedRequest, err error) {
+	both := []*auditedRequest{c.byID[c.sum(string(r.ID))]}
+	if page := c.byNumber[r.Number>>auditedPageBits]; page != nil && r.Number > 0 {
+		both = append(both, c.audited(r.Number, ""))
 	}
 	for _, some := range both {
 		if some == nil {
@@ -458,34 +458,34 @@ func (c *comparison) saidOf(r *permissions.Request) (of said, err error) {
 		}
 		const ended = isUsed | isVoided
 		if some.is&of.is&isSettled != 0 || some.is&ended != 0 && of.is&ended != 0 {
-			return of, c.differs("request " + string(r.ID))
+			return of, c.mismatchError("request " + string(r.ID))
 		}
-		some.is |= isHere
-		of = said{of.created | some.created, of.settled | some.settled, of.voted | some.voted, of.is | some.is}
+		some.is |= hasRow
+		of = auditedRequest{of.created | some.created, of.settled | some.settled, of.voted | some.voted, of.is | some.is}
 	}
 	return of, nil
 }
 
-// request compares a request, and the votes on it, with its entries.
-func (c *comparison) request(r *permissions.Request) error {
+// compareRequest compares a compareRequest, and the votes on it, with its entries.
+func (c *comparison) compareRequest(r *permissions.Request) error {
 	name := "request " + string(r.ID)
-	of, err := c.saidOf(r)
+	of, err := c.findAudited(r)
 	if err != nil {
 		return err
 	}
-	if !c.says(of, isCreated, of.created, c.part(microsText(r.CreatedAt)), r.CreatedAt) {
-		return c.differs(name)
+	if !c.confirms(of, isCreated, of.created, c.part(microsText(r.CreatedAt)), r.CreatedAt) {
+		return c.mismatchError(name)
 	}
 	for _, vote := range r.Votes {
 		at := microsText(vote.At)
 		_, said := c.votes[c.sum(string(r.ID), vote.By, vote.Via, at)]
 		if !said && (of.is&isSettled == 0 || of.voted != c.part(vote.By, vote.Via, at)) && !vote.At.Before(c.since) {
-			return c.differs("the vote of " + vote.By + " on " + name)
+			return c.mismatchError("the vote of " + vote.By + " on " + name)
 		}
 	}
 	if r.State == permissions.Pending {
 		if of.is&isSettled != 0 {
-			return c.differs(name)
+			return c.mismatchError(name)
 		}
 		return nil
 	}
@@ -494,18 +494,18 @@ func (c *comparison) request(r *permissions.Request) error {
 		answer = ""
 	}
 	settled := c.part(string(r.State), answer, r.DecidedVia, microsText(r.DecidedAt))
-	if !c.says(of, isSettled, of.settled, settled, r.DecidedAt) ||
+	if !c.confirms(of, isSettled, of.settled, settled, r.DecidedAt) ||
 		of.is&isUsed != 0 && r.UsedAt.IsZero() || of.is&isVoided != 0 && r.VoidAt.IsZero() {
-		return c.differs(name)
+		return c.mismatchError(name)
 	}
 	return nil
 }
 
 const readPendingCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request IN (SELECT id FROM requests WHERE state = 'pending')`
 
-// more checks the seals of sessions of our own agents that have not ended, of timetables, absences, and of copies of pending requests,
+// checkOtherSeals checks the seals of sessions of our own agents that have not ended, of timetables, absences, and of copies of pending requests,
 // and that no later entry is about such a session.
-func (c *comparison) more(ctx context.Context, from source, seals *sealer) error {
+func (c *comparison) checkOtherSeals(ctx context.Context, from source, seals *sealer) error {
 	if seals == nil || c.own.seals == 0 {
 		return nil
 	}
@@ -513,16 +513,16 @@ func (c *comparison) more(ctx context.Context, from source, seals *sealer) error
 	for _, r := range sessions {
 		name := "session " + string(r.row.ID)
 		switch {
-		case !r.holds(seals):
+		case !r.hasValidSeal(seals):
 			c.wrong.note(name, unsealed(name))
 		case c.sessions[r.row.ID] > r.audited:
-			c.wrong.note(name, c.differs(name))
+			c.wrong.note(name, c.mismatchError(name))
 		}
 	}
-	return cmp.Or(err, allHold(ctx, c, from, seals, timetableGate, readTimetables),
-		c.sinceThen(ctx, from, countAway, func() error { return allHold(ctx, c, from, seals, absenceGate, readAbsences) }),
-		c.sinceThen(ctx, from, countProposals, func() error { return allHold(ctx, c, from, seals, senderGate, readProposals) }),
-		allHold(ctx, c, from, seals, copyGate, readPendingCopies))
+	return cmp.Or(err, checkRowSeals(ctx, c, from, seals, timetableGate, readTimetables),
+		c.sinceThen(ctx, from, countAway, func() error { return checkRowSeals(ctx, c, from, seals, absenceGate, readAbsences) }),
+		c.sinceThen(ctx, from, countProposals, func() error { return checkRowSeals(ctx, c, from, seals, senderGate, readProposals) }),
+		checkRowSeals(ctx, c, from, seals, copyGate, readPendingCopies))
 }
 
 const (
@@ -542,21 +542,21 @@ func (c *comparison) sinceThen(ctx context.Context, from source, count string, c
 	return check()
 }
 
-// locks checks against the entries that no lock was added, changed or removed by hand.
-func (c *comparison) locks(ctx context.Context, from source, seals *sealer) error {
+// compareLocks checks against the entries that no lock was added, changed or removed by hand.
+func (c *comparison) compareLocks(ctx context.Context, from source, seals *sealer) error {
 	n := 0
 	err := from.QueryRowContext(ctx, countLocks).Scan(&n)
 	if err == nil && n > 0 {
 		err = compareOpen(ctx, c, from, seals, lockGate)
 	}
-	if err != nil || c.own.shut == "" || n == 0 {
+	if err != nil || c.own.restrictions == "" || n == 0 {
 		return err
 	}
-	said, err := c.own.decodeShutList()
+	said, err := c.own.decodeRestrictions()
 	if err != nil {
 		return err
 	}
-	is, err := readShut(ctx, from)
+	is, err := readRestrictions(ctx, from)
 	for _, a := range is.Suspensions {
 		delete(c.gates, c.row("suspensions", a.Via, a.Address))
 	}
@@ -566,11 +566,11 @@ func (c *comparison) locks(ctx context.Context, from source, seals *sealer) erro
 	return err
 }
 
-// allHold checks the seals of the rows that a query finds.
-func allHold[T any](ctx context.Context, c *comparison, from source, seals *sealer, g gate[T], text string) error {
+// checkRowSeals checks the seals of the rows that a query finds.
+func checkRowSeals[T any](ctx context.Context, c *comparison, from source, seals *sealer, g gate[T], text string) error {
 	found, err := collect(ctx, from, "", g.rowFields, text)
 	for _, r := range found {
-		if name := g.name(r.row); !g.holds(seals, r) {
+		if name := g.name(r.row); !g.hasValidSeal(seals, r) {
 			c.wrong.note(name, unsealed(name))
 		}
 	}
@@ -585,10 +585,10 @@ func compareOpen[T any](ctx context.Context, c *comparison, from source, seals *
 		_, known := c.gates[row]
 		closed, suspended := verdict(c, g, r.row)
 		switch {
-		case seals != nil && !g.holds(seals, r):
+		case seals != nil && !g.hasValidSeal(seals, r):
 			c.wrong.note(name, unsealed(name))
 		case !known && !g.made(r.row).Before(c.since), closed, suspended:
-			c.wrong.note(name, c.differs(name))
+			c.wrong.note(name, c.mismatchError(name))
 		}
 		delete(c.gates, row)
 	}
@@ -610,11 +610,11 @@ func (c *comparison) stoppedBy() string {
 	return ""
 }
 
-// missingShuts returns the locks and suspensions that the entries have and is lacks.
-func (c *comparison) missingShuts(is shutList) (said shutList) {
+// missingRestrictions returns the locks and suspensions that the entries have and is lacks.
+func (c *comparison) missingRestrictions(is restrictions) (said restrictions) {
 	for _, row := range c.gates {
 		if row.entry != nil && !row.closed {
-			is.lack(row.entry, &said)
+			is.collectMissing(row.entry, &said)
 		}
 	}
 	return said

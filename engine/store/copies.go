@@ -69,7 +69,7 @@ func (s *Store) copies(ctx context.Context, from source, what, text string, args
 	all := make([]permissions.Copy, len(found))
 	for i, r := range found {
 		all[i] = r.row
-		if c := &all[i]; !copyGate.holds(s.seals, r) {
+		if c := &all[i]; !copyGate.hasValidSeal(s.seals, r) {
 			s.logUnsealed(copyGate.name(r.row))
 			c.Ref, c.Shown, c.SentAt, c.Dated = "", 0, time.Time{}, time.Time{}
 		}

@@ -50,7 +50,7 @@ func (s *Store) join(ctx context.Context) error {
 			return err
 		}
 	}
-	at.workers.Go(func() { s.keepRunning(at.closing) })
+	at.workers.Go(func() { s.keepRenewing(at.closing) })
 	return nil
 }
 
@@ -100,17 +100,17 @@ func (s *Store) runAlone(ctx context.Context) error {
 	return nil
 }
 
-// keepRunning says again and again that this daemon runs, until ctx ends.
-func (s *Store) keepRunning(ctx context.Context) {
+// keepRenewing says again and again that this daemon runs, until ctx ends.
+func (s *Store) keepRenewing(ctx context.Context) {
 	for pause(ctx, renewEvery) == nil {
-		if err := s.sayRunning(ctx); err != nil && ctx.Err() == nil {
+		if err := s.renewMembership(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("say to PostgreSQL that this daemon runs, retrying", "err", err)
 		}
 	}
 }
 
-// sayRunning says once that this daemon runs.
-func (s *Store) sayRunning(ctx context.Context) error {
+// renewMembership says once that this daemon runs.
+func (s *Store) renewMembership(ctx context.Context) error {
 	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		now, sent := time.Time{}, time.Now()
 		err := conn.QueryRowContext(ctx, renewDaemon, s.server.id, heldFor.Milliseconds()).Scan(&now)
@@ -124,13 +124,13 @@ func (s *Store) sayRunning(ctx context.Context) error {
 	})
 }
 
-// Holds returns nil while no other daemon can have what [Store.Hold] returned for. Where that is not certain, because this process was
+// CheckLeases returns nil while no other daemon can have what [Store.AcquireLease] returned for. Where that is not certain, because this process was
 // halted, say, it asks the database.
-func (s *Store) Holds(ctx context.Context) error {
+func (s *Store) CheckLeases(ctx context.Context) error {
 	if s.server == nil || time.Since(s.server.clock.Load().sent) < 2*renewEvery {
 		return nil
 	}
-	return s.sayRunning(ctx)
+	return s.renewMembership(ctx)
 }
 
 // leave makes this opening none of the daemons, and gives back its leases at once.
@@ -158,8 +158,8 @@ func (s *Store) Now() time.Time {
 	return last.said.Add(time.Since(last.at))
 }
 
-// holdAgain is how often a daemon looks whether a lease of another one is free.
-const holdAgain = 500 * time.Millisecond
+// leaseRetry is how often a daemon looks whether a lease of another one is free.
+const leaseRetry = 500 * time.Millisecond
 
 const (
 	// readHolder is how the holder of a lease stands: another daemon has it, was silent for too long, or there is none.
@@ -172,26 +172,26 @@ const (
 		`WHERE leases.holder = excluded.holder`
 )
 
-// Hold returns once this daemon alone may do what has that name, which is then so until the store is closed or of no use any more. With a
+// AcquireLease returns once this daemon alone may do what has that name, which is then so until the store is closed or of no use any more. With a
 // file it is so at once. The error is that of ctx.
-func (s *Store) Hold(ctx context.Context, name string) error {
+func (s *Store) AcquireLease(ctx context.Context, name string) error {
 	if s.server == nil {
 		return nil
 	}
 	c := contact{since: time.Now()}
 	for waited := false; ; waited = true {
-		if taken, err := s.take(ctx, name, &c); err == nil && taken {
+		if taken, err := s.tryLease(ctx, name, &c); err == nil && taken {
 			s.log.Info("lease taken", "lease", name, "waited", waited)
 			return nil
 		}
-		if err := pause(ctx, holdAgain); err != nil {
+		if err := pause(ctx, leaseRetry); err != nil {
 			return err
 		}
 	}
 }
 
-// take reports whether this daemon has a lease now, which it takes if no other one has it or that one was silent for too long.
-func (s *Store) take(ctx context.Context, name string, c *contact) (taken bool, err error) {
+// tryLease reports whether this daemon has a lease now, which it takes if no other one has it or that one was silent for too long.
+func (s *Store) tryLease(ctx context.Context, name string, c *contact) (taken bool, err error) {
 	holder := ""
 	err = s.readers.QueryRowContext(ctx, readHolder, name, s.server.id).Scan(&holder)
 	switch {
@@ -210,8 +210,8 @@ func (s *Store) take(ctx context.Context, name string, c *contact) (taken bool, 
 	})
 }
 
-// lookEvery is how often a daemon looks whether others have written, besides being notified.
-const lookEvery = time.Second
+// followInterval is how often a daemon looks whether others have written, besides being notified.
+const followInterval = time.Second
 
 // readVersions is the version, whether there are others, and the people who have inboxes open at them.
 const readVersions = `SELECT version, (SELECT COUNT(*) > 1 FROM daemons), (SELECT COALESCE(STRING_AGG(inboxes, E'\n'), '') FROM daemons ` +
@@ -228,20 +228,20 @@ func (s *Store) Follow(ctx context.Context, told func(context.Context, []permiss
 	hint := make(chan struct{}, 1)
 	s.server.workers.Go(func() { s.listen(ctx, hint) })
 	for ctx.Err() == nil {
-		if err := s.look(ctx, told); err != nil && ctx.Err() == nil {
+		if err := s.followOnce(ctx, told); err != nil && ctx.Err() == nil {
 			s.log.Warn("read what other daemons wrote, retrying", "err", err)
 		}
 		select {
 		case <-ctx.Done():
 		case <-hint:
-		case <-time.After(lookEvery):
+		case <-time.After(followInterval):
 		}
 	}
 	return nil
 }
 
-// look passes on what other daemons have written since the last time.
-func (s *Store) look(ctx context.Context, told func(context.Context, []permissions.Entry) error) error {
+// followOnce passes on what other daemons have written since the last time.
+func (s *Store) followOnce(ctx context.Context, told func(context.Context, []permissions.Entry) error) error {
 	at, version, others, inboxes := s.server, int64(0), false, ""
 	if err := s.readers.QueryRowContext(ctx, readVersions, at.id).Scan(&version, &others, &inboxes); err != nil {
 		return s.fault(ctx, err)
@@ -259,19 +259,19 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 	}
 	at.forgot.Store(version)
 	s.halt.Store(nil)
-	s.bell.ring()
+	s.appended.wakeAll()
 	for {
-		list, err := s.Audit(ctx, "", at.told.since(), followPage)
+		list, err := s.Audit(ctx, "", at.entries.since(), followPage)
 		if err != nil {
 			return err
 		}
-		if err := s.followsOn(list); err != nil {
+		if err := s.checkFollows(list); err != nil {
 			return err
 		}
-		if err := told(ctx, at.told.ofOthers(list)); err != nil {
+		if err := told(ctx, at.entries.ofOthers(list)); err != nil {
 			return err
 		}
-		s.pass(list)
+		s.noteKnown(list)
 		if len(list) < followPage {
 			at.known.Store(version)
 			at.looked.Store(&began)
@@ -280,27 +280,27 @@ func (s *Store) look(ctx context.Context, told func(context.Context, []permissio
 	}
 }
 
-// followsOn returns nil if the first entry of a list follows the one that was read last, where that is the one before.
-func (s *Store) followsOn(list []permissions.Entry) error {
-	if last := s.server.told.newest(head{}); len(list) > 0 && last.seq > 0 && list[0].Seq == last.seq+1 && list[0].Prev != last.hash {
-		return s.isTampered(list[0].Seq)
+// checkFollows returns nil if the first entry of a list follows the one that was read last, where that is the one before.
+func (s *Store) checkFollows(list []permissions.Entry) error {
+	if last := s.server.entries.newest(head{}); len(list) > 0 && last.seq > 0 && list[0].Seq == last.seq+1 && list[0].Prev != last.hash {
+		return s.tamperedError(list[0].Seq)
 	}
 	return nil
 }
 
-// pass notes that this process knows the entries of a list. The mark covers what others took back, too.
-func (s *Store) pass(list []permissions.Entry) {
+// noteKnown notes that this process knows the entries of a list. The mark covers what others took back, too.
+func (s *Store) noteKnown(list []permissions.Entry) {
 	if len(list) == 0 {
 		return
 	}
 	last := head{list[len(list)-1].Seq, list[len(list)-1].Hash}
-	s.server.told.pass(last)
+	s.server.entries.pass(last)
 	for _, e := range list {
 		if e.Type == permissions.AllStopped || e.Type == permissions.AllResumed {
-			s.server.stops.Store(e.Type == permissions.AllStopped)
+			s.server.stoppedByOther.Store(e.Type == permissions.AllStopped)
 		}
 	}
-	if slices.ContainsFunc(list, func(e permissions.Entry) bool { return slices.Contains(takesBack, e.Type) }) {
+	if slices.ContainsFunc(list, func(e permissions.Entry) bool { return slices.Contains(closingTypes, e.Type) }) {
 		s.noteMark(last)
 	}
 }
@@ -322,14 +322,14 @@ const followPage = 500
 // listen has hint notified when another daemon says that it wrote, until ctx ends.
 func (s *Store) listen(ctx context.Context, hint chan<- struct{}) {
 	for ctx.Err() == nil {
-		if err := s.hear(ctx, hint); ctx.Err() == nil {
+		if err := s.listenOnce(ctx, hint); ctx.Err() == nil {
 			s.log.Debug("listen to other daemons, retrying", "err", err)
-			_ = pause(ctx, lookEvery) // the loop checks ctx
+			_ = pause(ctx, followInterval) // the loop checks ctx
 		}
 	}
 }
 
-func (s *Store) hear(ctx context.Context, hint chan<- struct{}) error {
+func (s *Store) listenOnce(ctx context.Context, hint chan<- struct{}) error {
 	config := s.server.config.Copy()
 	config.DialFunc = (&net.Dialer{}).DialContext // a silent connection is in order here
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -346,7 +346,7 @@ func (s *Store) hear(ctx context.Context, hint chan<- struct{}) error {
 			return err
 		}
 		if n.Payload != s.server.id {
-			wake(hint)
+			signal(hint)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (s *Store) Due(
 			return out
 		}
 		some := limit + s.countUnsealed()
-		found, later, err := look(ctx, from, pendingFields, duePending, nextPending, now, some)
+		found, later, err := listDue(ctx, from, pendingFields, duePending, nextPending, now, some)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (s *Store) Due(
 				events, next = append(events, all...), sooner(next, later)
 			}
 		}
-		found, later, err = look(ctx, from, uncollectedFields, uncollected, nextUncollected, now.Add(-redeem), some)
+		found, later, err = listDue(ctx, from, uncollectedFields, uncollected, nextUncollected, now.Add(-redeem), some)
 		if err != nil {
 			return err
 		}
@@ -137,8 +137,8 @@ func (s *Store) Due(
 	return due, next, nil
 }
 
-// look lists at most limit of what is due by a time, and returns the next time at which more will be.
-func look(
+// listDue lists at most limit of what is due by a time, and returns the next time at which more will be.
+func listDue(
 	ctx context.Context, from source, fields func(*planned) []any, due, later string, by time.Time, limit int,
 ) (found []planned, next time.Time, err error) {
 	if found, err = collect(ctx, from, "", fields, due, micros(by), limit); err == nil {

@@ -70,16 +70,16 @@ func unreadable(what string, err error) error {
 	return damaged(what, err)
 }
 
-// orNone is err, unless that says that there is no row.
-func orNone(err error) error {
+// ignoreNoRows is err, unless that says that there is no row.
+func ignoreNoRows(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	return err
 }
 
-// broke reports whether err came from the database and is no refusal.
-func broke(err error) bool {
+// isDatabaseError reports whether err came from the database and is no refusal.
+func isDatabaseError(err error) bool {
 	var failed sqlite3.Error
 	return errors.As(err, &failed) || serverFailed(err) || errors.Is(err, permissions.ErrBroken)
 }

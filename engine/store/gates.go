@@ -31,10 +31,10 @@ const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1
 	`'PAIRING_REINSTATED', 'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', ` +
 	`'STORE_RESTORED', 'AGENT_STOPPED', 'AGENT_MUTED', 'AGENT_RESUMED', 'ROWS_PRUNED') ORDER BY seq`
 
-// hearGates reads the gate entries whose seals hold under the key that the rows are sealed with; entries under an
+// readGateHistory reads the gate entries whose seals hold under the key that the rows are sealed with; entries under an
 // earlier key cannot be about these rows. While a key is replaced, all has every entry, since even an unsealed one can
 // close something; otherwise all is nil.
-func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err error) {
+func (s *Store) readGateHistory(ctx context.Context, t *tx) (c, all *comparison, err error) {
 	c = newComparison()
 	if s.newKey != "" && s.newKey != firstKey {
 		all = newComparison()
@@ -59,36 +59,36 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 	return c, all, err
 }
 
-// closeAgain closes open rows that an older state reopened, by a comparison; nil: none.
-func (s *Store) closeAgain(ctx context.Context, t *tx, c *comparison) {
+// closeReopened closes open rows that an older state reopened, by a comparison; nil: none.
+func (s *Store) closeReopened(ctx context.Context, t *tx, c *comparison) {
 	if c == nil {
 		return
 	}
-	closeAgain(ctx, s, t, c, grantGate)
-	closeAgain(ctx, s, t, c, tokenGate)
-	closeAgain(ctx, s, t, c, pairingGate)
+	closeReopenedRows(ctx, s, t, c, grantGate)
+	closeReopenedRows(ctx, s, t, c, tokenGate)
+	closeReopenedRows(ctx, s, t, c, pairingGate)
 	was := t.stopped
 	if by := c.stoppedBy(); by != "" {
-		s.hold(ctx, t, by, "", s.now())
+		s.setStopped(ctx, t, by, "", s.now())
 	}
 	if t.stopped != was {
 		s.log.Error("stop removed behind daycared's back: restored", "by", t.stopped)
 	}
-	s.changeShut(ctx, t, func() {
-		is, err := readShut(ctx, t)
+	s.changeRestrictions(ctx, t, func() {
+		is, err := readRestrictions(ctx, t)
 		t.fail(err)
-		s.restoreShut(ctx, t, c.missingShuts(is), is)
+		s.restoreRestrictions(ctx, t, c.missingRestrictions(is), is)
 	})
 }
 
-func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T]) {
-	rows, err := sealed(ctx, s, t, g, g.open)
+func closeReopenedRows[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T]) {
+	rows, err := readSealedRows(ctx, s, t, g, g.open)
 	t.fail(err)
 	for _, row := range rows {
 		of, key := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == g.table })], g.key(&row)
 		r := permissions.Record{Type: of.closes[0], At: s.now(), Detail: map[string]string{whyDetail: "its row was put back"}}
 		switch closed, suspended := verdict(c, g, row); {
-		case unspoken(ctx, s, t, c, g, row):
+		case noEntryOpened(ctx, s, t, c, g, row):
 			s.logUnsealed(g.name(row))
 			t.exec(ctx, g.set, append([]any{instant{g.since(&row)}, []byte{}}, key...)...)
 			continue
@@ -112,9 +112,9 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 	}
 }
 
-// unspoken reports whether the entries would say that a row was opened, and do not. They are read once more without their index: one that
+// noEntryOpened reports whether the entries would say that a row was opened, and do not. They are read once more without their index: one that
 // lacks entries, perhaps by damage, takes no seal.
-func unspoken[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T], row T) bool {
+func noEntryOpened[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T], row T) bool {
 	_, known := c.gates[c.row(g.table, g.key(&row)...)]
 	if made := g.made(row); !c.full || known || made.Before(c.since) || made.Before(c.restored.At) {
 		return false

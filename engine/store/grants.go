@@ -72,13 +72,13 @@ func (s *Store) Grants(ctx context.Context, caller string, now time.Time) ([]per
 	if err := s.checkPathsLately(ctx); err != nil {
 		return nil, err
 	}
-	all, known, version := s.held.get(caller)
+	all, known, version := s.liveGrants.get(caller)
 	if !known {
 		var err error
 		if all, err = s.grants(ctx, readGrants, caller, math.MinInt64); err != nil {
 			return nil, err
 		}
-		s.held.put(caller, all, version)
+		s.liveGrants.put(caller, all, version)
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(g permissions.Grant) bool { return !g.Until.IsZero() && !g.Until.After(now) }), nil
 }
@@ -98,14 +98,16 @@ func (s *Store) GrantsInForce(
 			if err != nil || len(found) == 0 {
 				return page, err
 			}
-			page, after = append(page, holding(s, grantGate, found)...), found[len(found)-1].row.ID
+			page, after = append(page, withValidSeal(s, grantGate, found)...), found[len(found)-1].row.ID
 		}
 		return page, nil
 	})
 }
 
 func (s *Store) grants(ctx context.Context, text string, args ...any) ([]permissions.Grant, error) {
-	return reading(ctx, s, func(from source) ([]permissions.Grant, error) { return sealed(ctx, s, from, grantGate, text, args...) })
+	return reading(ctx, s, func(from source) ([]permissions.Grant, error) {
+		return readSealedRows(ctx, s, from, grantGate, text, args...)
+	})
 }
 
 // Grant returns one grant, or refuses with [permissions.CodeUnknown].
@@ -156,13 +158,13 @@ func (s *Store) grantsInForce(ctx context.Context, from source, r permissions.Re
 		return false, err
 	}
 	if left > 0 || r.LeavesGrants() { // pruned no earlier than the request
-		live, err := sealed(ctx, s, from, grantGate, readLeft, r.ID, micros(at))
+		live, err := readSealedRows(ctx, s, from, grantGate, readLeft, r.ID, micros(at))
 		if err != nil || len(live) == 0 {
 			return false, err
 		}
 	}
 	for _, id := range r.Under {
-		live, err := sealed(ctx, s, from, grantGate, readGrantInForce, id, r.Caller.Name, micros(at))
+		live, err := readSealedRows(ctx, s, from, grantGate, readGrantInForce, id, r.Caller.Name, micros(at))
 		if err != nil || len(live) == 0 {
 			return false, err
 		}
@@ -177,7 +179,7 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 		if err != nil {
 			return err
 		}
-		if !grantGate.holds(s.seals, g) {
+		if !grantGate.hasValidSeal(s.seals, g) {
 			return permissions.UnknownGrant(id)
 		}
 		if t.affected(ctx, countUse, id, r.Caller.Name, micros(at)) != 1 {
@@ -240,7 +242,7 @@ func grantRecord(what permissions.Type, g permissions.Grant, by, via string, at 
 
 // tellAllowers leaves a notice about a grant for everybody who allowed its request, except the person who caused it.
 func tellAllowers(ctx context.Context, t *tx, g permissions.Grant, n permissions.Notice) {
-	number, _, err := numbered(ctx, t, g.Request)
+	number, _, err := numberAndDigest(ctx, t, g.Request)
 	of := []permissions.Request{{Number: number}}
 	t.fail(cmp.Or(err, addVotes(ctx, t, of)))
 	told := map[string]bool{n.By: true}

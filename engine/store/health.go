@@ -13,7 +13,7 @@ const nextBeat = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 R
 
 // needed are the statements for asking, deciding and finding pending work.
 var needed = []string{
-	meetByKey, meetEqual, readNumber, readRequest, readByKey, readVotesOf, releaseKey, insertRequest, insertCopy, updateRequest,
+	findByKey, findEqual, readNumber, readRequest, readByKey, readVotesOf, releaseKey, insertRequest, insertCopy, updateRequest,
 	countKey, addVote, deleteVotes, deleteFailed, addGrant, readGrants, readGrantInForce, readGrantsOf, countUse, addUse, prolong, addNotice,
 	addEntry, readNumbered, newestEntry, readMeta, readNewest, countPending, readPending, duePending, nextPending, readCopies,
 	upsertCopy, noteShownOne,

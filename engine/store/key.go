@@ -39,7 +39,7 @@ func (s *Store) findKey(ctx context.Context, from source, o Options, i identity,
 	file := o.keyFile()
 	next := file + nextSuffix
 	key, err := readKey(file)
-	if made, failed := readKey(next); failed == nil && !i.holds(key) && i.holds(made) { // an earlier start was interrupted
+	if made, failed := readKey(next); failed == nil && !i.hasValidSeal(key) && i.hasValidSeal(made) { // an earlier start was interrupted
 		if err := s.finishKey(file); err != nil {
 			return err
 		}
@@ -58,13 +58,13 @@ func (s *Store) findKey(ctx context.Context, from source, o Options, i identity,
 		s.from = s.seals
 		return err
 	case o.NewKey && (keyed == "" || keyed == i.chain):
-		if i.holds(key) || keyed != "" {
+		if i.hasValidSeal(key) || keyed != "" {
 			s.from = key
 		}
 		s.newKey = "its audit key was replaced"
 		s.seals, err = makeKey(next)
 		return err
-	case i.holds(key):
+	case i.hasValidSeal(key):
 		s.seals, s.from = key, key
 		return nil
 	case len(i.mac) == 0 && missing:
@@ -72,7 +72,7 @@ func (s *Store) findKey(ctx context.Context, from source, o Options, i identity,
 		s.seals, err = makeKey(next)
 		return err
 	case o.restored:
-		if i.holds(o.copyKey) {
+		if i.hasValidSeal(o.copyKey) {
 			s.from = o.copyKey
 		}
 		s.newKey = "it was sealed with another key"
@@ -89,7 +89,7 @@ const readKeyed = `SELECT ` + keyedColumns + ` FROM audit ORDER BY chain = (SELE
 // keyedChain is the chain, preferably i's, with an entry sealed by the key (where entries can be; otherwise one that
 // introduces it) and no later key; empty if there is none, the key is nil, or i carries its seal.
 func keyedChain(ctx context.Context, from source, k *sealer, i identity, text string) (chain string, err error) {
-	if k == nil || i.holds(k) {
+	if k == nil || i.hasValidSeal(k) {
 		return "", nil
 	}
 	rows, err := from.QueryContext(ctx, text)
@@ -155,7 +155,7 @@ func CheckKey(ctx context.Context, o Options) (err error) {
 	file := o.keyFile()
 	key, err := readKey(file)
 	next, failed := readKey(file + nextSuffix) // an earlier start was interrupted
-	if unread != nil || i.holds(key) || failed == nil && i.holds(next) || len(i.mac) == 0 && errors.Is(err, fs.ErrNotExist) {
+	if unread != nil || i.hasValidSeal(key) || failed == nil && i.hasValidSeal(next) || len(i.mac) == 0 && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	keyed, _ := keyedChain(ctx, db, key, i, readKeyed) // unreadable: left to Inspect

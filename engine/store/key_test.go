@@ -102,7 +102,7 @@ func migration(name string) string {
 func oldSeals(k *sealer) func(context.Context, *sql.DB) error {
 	return func(ctx context.Context, db *sql.DB) error {
 		err := eachSealed(ctx, db, func(r permissions.Request, _ []byte) error {
-			_, err := db.ExecContext(ctx, sealRequest, k.seal("requests", sealingBefore(nil, &r)...), r.Number)
+			_, err := db.ExecContext(ctx, sealRequest, k.seal("requests", oldSealedValues(nil, &r)...), r.Number)
 			return err
 		})
 		return errors.Join(err, sealIdentity(ctx, db, k))

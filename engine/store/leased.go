@@ -37,7 +37,7 @@ const accountConnections = 4
 func (s *Store) OpenAccount(
 	ctx context.Context, makeTables func(context.Context, *sql.DB) error,
 ) (db *sql.DB, release func() error, err error) {
-	taken, err := s.take(ctx, accountLease, &s.server.leased)
+	taken, err := s.tryLease(ctx, accountLease, &s.server.leased)
 	if err != nil || !taken {
 		return nil, nil, s.explain(ctx, err)
 	}

@@ -39,15 +39,15 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 	}
 	known := s.ledger.head
 	if s.server != nil {
-		known = s.server.told.newest(known)
+		known = s.server.entries.newest(known)
 	}
 	if s.started && t.head != known && (t.head != s.tried || known != s.ledger.head) {
-		if err := s.continues(ctx, t, known); err != nil {
+		if err := s.checkContinues(ctx, t, known); err != nil {
 			return err
 		}
 	}
 	if t.seq != s.ledger.seq {
-		s.bell.ring()
+		s.appended.wakeAll()
 	}
 	s.ledger, s.version, s.tried = t.ledger, version, t.head
 	return nil
@@ -60,15 +60,15 @@ const (
 	maxChanges, keptChanges = 1000, `5000`
 )
 
-// readAhead are the queries that a group of writes will make because other daemons have written, so that they cost one round trip. Where
+// prefetchQueries are the queries that a group of writes will make because other daemons have written, so that they cost one round trip. Where
 // that is not known yet, each costs its own.
-func (s *Store) readAhead(group []*writeJob) (all []statement) {
+func (s *Store) prefetchQueries(group []*writeJob) (all []statement) {
 	if s.server == nil || !s.started || !s.server.isOutdated() {
 		return nil
 	}
 	query := func(text string, args ...any) {
 		if args, err := driverArgs(args); err == nil {
-			all = append(all, statement{text: text, args: args, ahead: true})
+			all = append(all, statement{text: text, args: args, prefetch: true})
 		}
 	}
 	query(readChanges, s.server.dropped(), math.MaxInt64)
@@ -78,8 +78,8 @@ func (s *Store) readAhead(group []*writeJob) (all []statement) {
 	query(readVotesOf, list[int64]{&[]int64{s.ledger.newest}})
 	query(countKeys)
 	query(newestEntry, s.chain)
-	query(readEntryHash, s.chain, s.server.told.newest(s.ledger.head).seq)
-	for _, j := range group[:min(len(group), maxAhead)] {
+	query(readEntryHash, s.chain, s.server.entries.newest(s.ledger.head).seq)
+	for _, j := range group[:min(len(group), maxPrefetched)] {
 		if _, cached := s.rows.get(j.of); j.of != "" && !cached {
 			query(readRequest, j.of)
 		}
@@ -87,8 +87,8 @@ func (s *Store) readAhead(group []*writeJob) (all []statement) {
 	return all
 }
 
-// maxAhead is of how many writes of a group the requests are read ahead.
-const maxAhead = 32
+// maxPrefetched is of how many writes of a group the requests are read ahead.
+const maxPrefetched = 32
 
 // forgetChanged drops from memory what the commits between two versions changed, of which there are so many, or all of it if that is not
 // known.
@@ -107,16 +107,16 @@ func (s *Store) forgetChanged(ctx context.Context, from source, after, before, b
 	return err
 }
 
-// continues returns nil if the audit goes on from the newest entry that this process knows, which only other daemons on the same server
+// checkContinues returns nil if the audit goes on from the newest entry that this process knows, which only other daemons on the same server
 // may do.
-func (s *Store) continues(ctx context.Context, t *tx, known head) error {
+func (s *Store) checkContinues(ctx context.Context, t *tx, known head) error {
 	if t.seq <= known.seq { // the next start must notice the loss
 		s.noteMark(known)
 	}
 	if s.server == nil || t.seq <= known.seq {
-		return s.isTampered(max(t.seq, known.seq))
+		return s.tamperedError(max(t.seq, known.seq))
 	}
-	return s.keeps(ctx, t, mark{Chain: s.chain, Seq: known.seq, Hash: known.hash.String()})
+	return s.checkHasMark(ctx, t, mark{Chain: s.chain, Seq: known.seq, Hash: known.hash.String()})
 }
 
 // readLedger reads the ledger from the rows.
@@ -128,14 +128,14 @@ func (s *Store) readLedger(ctx context.Context, t *tx) error {
 	if err != nil {
 		return fmt.Errorf("read who stopped everything: %w", unreadable("what the store says of itself", err))
 	}
-	if s.from == s.seals && !own.holds(s.from) { // where the key changes, findKey has checked
+	if s.from == s.seals && !own.hasValidSeal(s.from) { // where the key changes, findKey has checked
 		return unsealed("who stopped everything")
 	}
 	if s.server != nil && s.started && !own.restoredAt.Equal(s.restoredAt) { // numbers and codes go on otherwise
 		return errNewLife
 	}
-	if t.stopped = own.stoppedBy; t.stopped == "" && (s.ledger.stopped != "" || s.server != nil && s.server.stops.Load()) {
-		if t.stopped, _, err = s.saidStopped(ctx, t); err != nil {
+	if t.stopped = own.stoppedBy; t.stopped == "" && (s.ledger.stopped != "" || s.server != nil && s.server.stoppedByOther.Load()) {
+		if t.stopped, _, err = s.auditedStop(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -153,8 +153,8 @@ func (s *Store) readLedger(ctx context.Context, t *tx) error {
 const readStops = `SELECT ` + entryColumns + gateEntries + ` AND audit.request = '') CROSS JOIN audit ON audit.key = k ` +
 	`WHERE audit.chain = $1 AND audit.type IN ('ALL_STOPPED', 'ALL_RESUMED') ORDER BY k DESC LIMIT 1`
 
-// saidStopped is who stopped everything according to the audit, for a row of before that somebody put back.
-func (s *Store) saidStopped(ctx context.Context, from source) (by string, at time.Time, err error) {
+// auditedStop is who stopped everything according to the audit, for a row of before that somebody put back.
+func (s *Store) auditedStop(ctx context.Context, from source) (by string, at time.Time, err error) {
 	found, err := collect(ctx, from, "an entry", entryFields, readStops, s.chain)
 	if err != nil || len(found) == 0 || found[0].Type == permissions.AllResumed {
 		return "", time.Time{}, err
@@ -179,19 +179,19 @@ func (s *Store) checkMark(ctx context.Context, from source) error {
 	s.marking.Lock()
 	m := s.marked
 	s.marking.Unlock()
-	return s.keeps(ctx, from, m)
+	return s.checkHasMark(ctx, from, m)
 }
 
-func (s *Store) keeps(ctx context.Context, from source, m mark) error {
+func (s *Store) checkHasMark(ctx context.Context, from source, m mark) error {
 	has, err := hasEntry(ctx, from, &m)
 	if err == nil && !has {
-		err = s.isTampered(m.Seq)
+		err = s.tamperedError(m.Seq)
 	}
 	return err
 }
 
-// isTampered is the error of a store whose audit another program wrote while it was open. It is not written any more.
-func (s *Store) isTampered(seq int64) error {
+// tamperedError is the error of a store whose audit another program wrote while it was open. It is not written any more.
+func (s *Store) tamperedError(seq int64) error {
 	restores := restoresFile
 	if s.server != nil {
 		restores = restoresServer

@@ -255,7 +255,7 @@ func TestScatteredNumbersTakeNoPageEach(t *testing.T) {
 			t.Fatalf("request %d was settled twice, and nothing is said", seq)
 		}
 	}
-	if len(c.pages) > 1100 {
-		t.Errorf("it keeps %d pages", len(c.pages))
+	if len(c.byNumber) > 1100 {
+		t.Errorf("it keeps %d pages", len(c.byNumber))
 	}
 }

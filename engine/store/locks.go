@@ -48,7 +48,7 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 	err = s.read(ctx, func(from source) error {
 		found, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
 		for _, r := range found {
-			if !lockGate.holds(s.seals, r) {
+			if !lockGate.hasValidSeal(s.seals, r) {
 				s.log.Error("lock without a valid seal stays in force", "err", s.advised(unsealed(lockGate.name(r.row))))
 				if r.row.Unlocking = nil; r.row.Agent() != "" { // then only the operator ends it
 					r.row.Accounts = nil
@@ -56,7 +56,7 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 			}
 			locks = append(locks, r.row)
 		}
-		missing, failed := s.lackingShuts(ctx, from, shutList{Locks: locks})
+		missing, failed := s.missingRestrictions(ctx, from, restrictions{Locks: locks})
 		for _, l := range missing.Locks { // in place of a row that says something else
 			locks = append(slices.DeleteFunc(locks, func(o permissions.Lock) bool { return o.Person == l.Person }), l)
 		}
@@ -69,7 +69,7 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 // PutLock replaces or ends a lock, as the record says, and leaves notices about it.
 func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record, notices ...permissions.Notice) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		s.changeShut(ctx, t, func() {
+		s.changeRestrictions(ctx, t, func() {
 			if r.Type == permissions.PersonUnlocked || r.Type == permissions.AgentResumed {
 				t.exec(ctx, deleteLock, l.Person)
 			} else {
@@ -98,7 +98,7 @@ const (
 
 // Unheeded implements [engine.Store].
 func (s *Store) Unheeded(ctx context.Context, caller string, since time.Time) ([]permissions.Unheeded, error) {
-	none, known, version := s.heeded.get(caller)
+	none, known, version := s.withoutUnheeded.get(caller)
 	if known {
 		return none, s.checkPathsLately(ctx)
 	}
@@ -119,7 +119,7 @@ func (s *Store) Unheeded(ctx context.Context, caller string, since time.Time) ([
 		return found, err
 	})
 	if err == nil && len(all) == 0 {
-		s.heeded.put(caller, nil, version)
+		s.withoutUnheeded.put(caller, nil, version)
 	}
 	return all, err
 }
@@ -140,7 +140,7 @@ func suspensionFields(a *permissions.Suspension) []any {
 // Suspend implements [engine.Store].
 func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		s.changeShut(ctx, t, func() {
+		s.changeRestrictions(ctx, t, func() {
 			if t.affected(ctx, addSuspension, via, address, micros(at)) > 0 {
 				account := permissions.Pairing{Person: who, Via: via, Address: address}
 				s.append(ctx, t, pairingRecord(permissions.AccountSuspended, account, who, via, at))
@@ -154,14 +154,14 @@ func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.T
 func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, error) {
 	return reading(ctx, s, func(from source) ([]permissions.Suspension, error) {
 		all, err := collect(ctx, from, "", suspensionFields, readSuspensions)
-		missing, failed := s.lackingShuts(ctx, from, shutList{Suspensions: all})
+		missing, failed := s.missingRestrictions(ctx, from, restrictions{Suspensions: all})
 		return append(all, missing.Suspensions...), cmp.Or(err, failed)
 	})
 }
 
 // lift ends the suspension of an account, and reports whether there was one.
 func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool) {
-	s.changeShut(ctx, t, func() {
+	s.changeRestrictions(ctx, t, func() {
 		was = t.affected(ctx, `DELETE FROM suspensions WHERE via = $1 AND address = $2`, via, address) > 0
 	})
 	return was
@@ -213,8 +213,8 @@ func (s *Store) AskedFrom(ctx context.Context, uid int, caller string, since tim
 
 // Deleting the row of a lock or a suspension would end it. So the store's sealed identity lists these rows too.
 
-// shutList is the list of locks and suspensions.
-type shutList struct {
+// restrictions is the list of locks and suspensions.
+type restrictions struct {
 	Locks       []permissions.Lock
 	Suspensions []permissions.Suspension
 	// Since is the last entry from before the audit recorded which rows were pruned; nil: it does not yet.
@@ -223,9 +223,9 @@ type shutList struct {
 	Gone []permissions.Record `json:",omitempty"`
 }
 
-const writeShut = `UPDATE meta SET shut = $1`
+const writeRestrictions = `UPDATE meta SET shut = $1`
 
-func readShut(ctx context.Context, from source) (is shutList, err error) {
+func readRestrictions(ctx context.Context, from source) (is restrictions, err error) {
 	locks, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
 	if err != nil {
 		return is, err
@@ -237,22 +237,22 @@ func readShut(ctx context.Context, from source) (is shutList, err error) {
 	return is, err
 }
 
-func (i *identity) decodeShutList() (said shutList, err error) {
-	if i.shut != "" {
-		err = json.Unmarshal([]byte(i.shut), &said)
+func (i *identity) decodeRestrictions() (said restrictions, err error) {
+	if i.restrictions != "" {
+		err = json.Unmarshal([]byte(i.restrictions), &said)
 	}
 	return said, err
 }
 
-// readShuts finds the entries that lock or suspend somebody, or end that.
-const readShuts = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request = '') CROSS JOIN audit ON audit.key = k ` +
+// readRestrictionEntries finds the entries that lock or suspend somebody, or end that.
+const readRestrictionEntries = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request = '') CROSS JOIN audit ON audit.key = k ` +
 	`WHERE audit.type IN ('PAIRED', 'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'AGENT_STOPPED', ` +
 	`'AGENT_MUTED', 'AGENT_RESUMED') ORDER BY k`
 
-// lackingShuts returns the locks and suspensions that the audit has and is lacks.
-func (s *Store) lackingShuts(ctx context.Context, from source, is shutList) (said shutList, err error) {
+// missingRestrictions returns the locks and suspensions that the audit has and is lacks.
+func (s *Store) missingRestrictions(ctx context.Context, from source, is restrictions) (said restrictions, err error) {
 	last := map[[3]string]*permissions.Entry{} // by row
-	err = s.eachEntry(ctx, from, readShuts, func(e *permissions.Entry, sealed bool) {
+	err = s.eachEntry(ctx, from, readRestrictionEntries, func(e *permissions.Entry, sealed bool) {
 		row := [3]string{"", e.Detail["person"]}
 		if e.Type == permissions.Paired || e.Type == permissions.AccountSuspended {
 			row = [3]string{"suspension", e.Detail["via"], e.Detail["address"]}
@@ -262,13 +262,13 @@ func (s *Store) lackingShuts(ctx context.Context, from source, is shutList) (sai
 		}
 	})
 	for _, e := range last {
-		is.lack(e, &said)
+		is.collectMissing(e, &said)
 	}
 	return said, err
 }
 
-// lack adds to said what an entry, the last one of its row, shuts and l lacks.
-func (l shutList) lack(e *permissions.Entry, said *shutList) {
+// collectMissing adds to said what an entry, the last one of its row, shuts and l lacks.
+func (l restrictions) collectMissing(e *permissions.Entry, said *restrictions) {
 	d := e.Detail
 	switch e.Type {
 	case permissions.PersonLocked, permissions.UnlockAsked, permissions.AgentStopped, permissions.AgentMuted:
@@ -283,24 +283,24 @@ func (l shutList) lack(e *permissions.Entry, said *shutList) {
 	}
 }
 
-// changeShut puts back rows that the list or the audit has and the tables lack, then changes what is shut, and the list.
-func (s *Store) changeShut(ctx context.Context, t *tx, change func()) {
+// changeRestrictions puts back rows that the list or the audit has and the tables lack, then changes what is shut, and the list.
+func (s *Store) changeRestrictions(ctx context.Context, t *tx, change func()) {
 	own, err := readIdentity(ctx, t)
 	t.fail(err)
-	said, err := own.decodeShutList()
+	said, err := own.decodeRestrictions()
 	t.fail(err)
-	is, err := readShut(ctx, t)
+	is, err := readRestrictions(ctx, t)
 	t.fail(err)
-	missing, err := s.lackingShuts(ctx, t, shutList{
+	missing, err := s.missingRestrictions(ctx, t, restrictions{
 		Locks: slices.Concat(is.Locks, said.Locks), Suspensions: slices.Concat(is.Suspensions, said.Suspensions),
 	})
 	t.fail(err)
 	if is.Since = said.Since; !reflect.DeepEqual(is, said) {
-		s.restoreShut(ctx, t, said, is)
+		s.restoreRestrictions(ctx, t, said, is)
 	}
-	s.restoreShut(ctx, t, missing, is)
+	s.restoreRestrictions(ctx, t, missing, is)
 	change()
-	is, err = readShut(ctx, t)
+	is, err = readRestrictions(ctx, t)
 	t.fail(err)
 	if is.Since = said.Since; is.Since == nil {
 		is.Since = &t.seq
@@ -310,12 +310,12 @@ func (s *Store) changeShut(ctx context.Context, t *tx, change func()) {
 	}
 	text, err := encode(is)
 	t.fail(err)
-	t.exec(ctx, writeShut, text)
+	t.exec(ctx, writeRestrictions, text)
 	t.fail(sealIdentity(ctx, t, s.seals))
 }
 
-// restoreShut restores locks and suspensions that somebody deleted or changed, and logs each.
-func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) {
+// restoreRestrictions restores locks and suspensions that somebody deleted or changed, and logs each.
+func (s *Store) restoreRestrictions(ctx context.Context, t *tx, said, is restrictions) {
 	if t.err != nil { // is may be incomplete
 		return
 	}
@@ -360,7 +360,7 @@ var absenceGate = gate[permissions.Absence]{
 // Absences lists who is away, and who was and has said nothing since.
 func (s *Store) Absences(ctx context.Context) ([]permissions.Absence, error) {
 	return reading(ctx, s, func(from source) ([]permissions.Absence, error) {
-		return sealed(ctx, s, from, absenceGate, readAbsences)
+		return readSealedRows(ctx, s, from, absenceGate, readAbsences)
 	})
 }
 

@@ -22,18 +22,18 @@ const (
 
 // memory is what was written last, for readers.
 type memory struct {
-	rows *rows
-	held ofCallers[permissions.Grant] // neither revoked, suspended nor recorded as ended
-	// heeded are the callers of whom nothing was denied or not answered in time lately, with empty lists.
-	heeded ofCallers[permissions.Unheeded]
-	tail   tailEntries
+	rows       *rows
+	liveGrants ofCallers[permissions.Grant] // neither revoked, suspended nor recorded as ended
+	// withoutUnheeded are the callers of whom nothing was denied or not answered in time lately, with empty lists.
+	withoutUnheeded ofCallers[permissions.Unheeded]
+	tail            tailEntries
 }
 
 // forget drops all of it.
 func (m *memory) forget() {
 	m.rows.forget()
-	m.held.drop()
-	m.heeded.drop()
+	m.liveGrants.drop()
+	m.withoutUnheeded.drop()
 	m.tail.drop()
 }
 
@@ -51,9 +51,9 @@ func (m *memory) forgetChanged(what []string) {
 		case allRows:
 			m.rows.dropAll()
 		case ofGrants:
-			m.held.drop()
+			m.liveGrants.drop()
 		case ofUnheeded:
-			m.heeded.drop()
+			m.withoutUnheeded.drop()
 		default:
 			m.rows.drop(permissions.ID(one))
 		}

@@ -22,7 +22,7 @@ func numberedMessage(m *permissions.Message) []any {
 const (
 	readKnown = `SELECT COUNT(*) FROM messages WHERE key = $1`
 
-	countUnheard = `SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE heard_at = 0 AND agent = $1 LIMIT 0 + $2) AS waiting`
+	countUndelivered = `SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE heard_at = 0 AND agent = $1 LIMIT 0 + $2) AS waiting`
 )
 
 // AddMessage implements [engine.Store].
@@ -33,7 +33,7 @@ func (s *Store) AddMessage(ctx context.Context, m permissions.Message, most int)
 			return err
 		}
 		if m.HeardAt.IsZero() {
-			waiting, err := count(ctx, t, countUnheard, m.Agent, most)
+			waiting, err := count(ctx, t, countUndelivered, m.Agent, most)
 			if err != nil {
 				return err
 			}
@@ -54,19 +54,19 @@ func (s *Store) HasMessage(ctx context.Context, key string) (bool, error) {
 	return n > 0, err
 }
 
-const readUnheard = `SELECT number, ` + messageColumns + ` FROM messages WHERE heard_at = 0 AND agent = $1 ` +
+const readUndelivered = `SELECT number, ` + messageColumns + ` FROM messages WHERE heard_at = 0 AND agent = $1 ` +
 	`ORDER BY number LIMIT 0 + $2`
 
 // UndeliveredMessages lists at most limit messages that an agent has not received yet, oldest first.
 func (s *Store) UndeliveredMessages(ctx context.Context, agent string, limit int) ([]permissions.Message, error) {
-	return gather(ctx, s, "a message", numberedMessage, readUnheard, agent, limit)
+	return gather(ctx, s, "a message", numberedMessage, readUndelivered, agent, limit)
 }
 
-const noteHeard = `UPDATE messages SET text = '', heard_at = $1 WHERE number = $2 AND heard_at = 0`
+const noteDelivered = `UPDATE messages SET text = '', heard_at = $1 WHERE number = $2 AND heard_at = 0`
 
 // MarkDelivered marks a message as delivered to the agent and deletes its text.
 func (s *Store) MarkDelivered(ctx context.Context, number int64, at time.Time) error {
-	return s.execute(ctx, noteHeard, micros(at), number)
+	return s.execute(ctx, noteDelivered, micros(at), number)
 }
 
 const (
@@ -146,50 +146,50 @@ func (s *Store) Posts(ctx context.Context, session permissions.ID, limit int) ([
 	return whole(ctx, s, "a post", numberedPost, readPosts, session, limit)
 }
 
-const utteranceColumns = `key, agent, person, via, text, sent, created_at`
+const agentMessageColumns = `key, agent, person, via, text, sent, created_at`
 
-func utteranceFields(u *permissions.AgentMessage) []any {
+func agentMessageFields(u *permissions.AgentMessage) []any {
 	return []any{&u.Key, &u.Bond.Agent, &u.Bond.Person, &u.Bond.Via, &u.Text, &u.Sent, instant{&u.CreatedAt}}
 }
 
-func numberedUtterance(u *permissions.AgentMessage) []any {
-	return append([]any{&u.Number}, utteranceFields(u)...)
+func numberedAgentMessage(u *permissions.AgentMessage) []any {
+	return append([]any{&u.Number}, agentMessageFields(u)...)
 }
 
 const (
-	countSaid = `SELECT COUNT(*) FROM utterances WHERE agent = $1 AND key = $2 AND key <> ''`
+	countAgentMessages = `SELECT COUNT(*) FROM utterances WHERE agent = $1 AND key = $2 AND key <> ''`
 
-	countUnsaid = `SELECT COUNT(*) FROM (SELECT 1 FROM utterances WHERE NOT done AND agent = $1 LIMIT 0 + $2) AS waiting`
+	countUnsent = `SELECT COUNT(*) FROM (SELECT 1 FROM utterances WHERE NOT done AND agent = $1 LIMIT 0 + $2) AS waiting`
 
-	// retryUnsaid is the retry hint for an agent whose outbox is full.
-	retryUnsaid = 10 * time.Second
+	// retryUnsent is the retry hint for an agent whose outbox is full.
+	retryUnsent = 10 * time.Second
 )
 
 // AddAgentMessage implements [engine.Store].
 func (s *Store) AddAgentMessage(ctx context.Context, u permissions.AgentMessage, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		said, err := count(ctx, t, countSaid, u.Bond.Agent, u.Key)
+		said, err := count(ctx, t, countAgentMessages, u.Bond.Agent, u.Key)
 		if err != nil || said > 0 {
 			return err
 		}
-		waiting, err := count(ctx, t, countUnsaid, u.Bond.Agent, most)
+		waiting, err := count(ctx, t, countUnsent, u.Bond.Agent, most)
 		if err != nil {
 			return err
 		}
 		if waiting >= most {
-			return permissions.OutboxFull(retryUnsaid)
+			return permissions.OutboxFull(retryUnsent)
 		}
-		t.exec(ctx, `INSERT INTO utterances (`+utteranceColumns+`, done) VALUES ($1, $2, $3, $4, $5, $6, $7, FALSE)`, utteranceFields(&u)...)
+		t.exec(ctx, `INSERT INTO utterances (`+agentMessageColumns+`, done) VALUES ($1, $2, $3, $4, $5, $6, $7, FALSE)`, agentMessageFields(&u)...)
 		return nil
 	})
 }
 
-const readUnsaid = `SELECT number, ` + utteranceColumns + ` FROM utterances WHERE NOT done AND agent = $1 ` +
+const readUnsent = `SELECT number, ` + agentMessageColumns + ` FROM utterances WHERE NOT done AND agent = $1 ` +
 	`ORDER BY number LIMIT 0 + $2`
 
 // UnsentAgentMessages lists at most limit messages of an agent that are not fully sent, oldest first.
 func (s *Store) UnsentAgentMessages(ctx context.Context, agent string, limit int) ([]permissions.AgentMessage, error) {
-	return gather(ctx, s, "an utterance", numberedUtterance, readUnsaid, agent, limit)
+	return gather(ctx, s, "an utterance", numberedAgentMessage, readUnsent, agent, limit)
 }
 
 // keptOfAgent is how many of an agent's messages, and of their channel references, are kept.
@@ -206,7 +206,7 @@ const (
 	trimAuthors = `DELETE FROM authors WHERE agent = $1 AND number <= ` +
 		`(SELECT number FROM authors WHERE agent = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`
 
-	trimSaid = `DELETE FROM utterances WHERE done AND agent = $1 AND number <= ` +
+	trimAgentMessages = `DELETE FROM utterances WHERE done AND agent = $1 AND number <= ` +
 		`(SELECT number FROM utterances WHERE done AND agent = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`
 )
 
@@ -219,7 +219,7 @@ func (s *Store) MarkAgentMessageSent(ctx context.Context, u permissions.AgentMes
 		}
 		t.exec(ctx, note, u.Sent, u.Number)
 		if done {
-			t.exec(ctx, trimSaid, u.Bond.Agent, keptOfAgent)
+			t.exec(ctx, trimAgentMessages, u.Bond.Agent, keptOfAgent)
 		}
 		if ref == "" {
 			return nil

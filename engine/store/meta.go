@@ -15,7 +15,7 @@ type identity struct {
 	stoppedBy             string
 	stoppedAt, restoredAt time.Time
 	above                 int64
-	shut                  string // see [shutList]
+	restrictions          string // see [restrictions]
 	seals                 int64  // see [sealVersion]
 	mac                   []byte
 }
@@ -31,20 +31,22 @@ func (i *identity) fields() []any {
 // sealed are the sealed values. Old stores sealed all but the last, or but the last two.
 func (i *identity) sealed() []any {
 	if i.seals != 0 {
-		return append(i.fields(), i.shut, i.seals)
+		return append(i.fields(), i.restrictions, i.seals)
 	}
-	if i.shut == "" {
+	if i.restrictions == "" {
 		return i.fields()
 	}
-	return append(i.fields(), i.shut)
+	return append(i.fields(), i.restrictions)
 }
 
 func readIdentity(ctx context.Context, from source) (i identity, err error) {
-	err = from.QueryRowContext(ctx, readMeta).Scan(exactFields(append(i.fields(), &i.mac, &i.shut, &i.seals))...)
+	err = from.QueryRowContext(ctx, readMeta).Scan(exactFields(append(i.fields(), &i.mac, &i.restrictions, &i.seals))...)
 	return i, err
 }
 
-func (i *identity) holds(k *sealer) bool { return k != nil && k.holds(i.mac, "meta", i.sealed()...) }
+func (i *identity) hasValidSeal(k *sealer) bool {
+	return k != nil && k.isSealOf(i.mac, "meta", i.sealed()...)
+}
 
 // sealIdentity seals the identity after a change.
 func sealIdentity(ctx context.Context, t execer, k *sealer) error {

@@ -117,7 +117,7 @@ func move(ctx context.Context, o Options, path string, sum *Summary) (head permi
 	defer func() { _ = m.to.Close(context.WithoutCancel(ctx)) }() // all was committed
 	own, err := readIdentity(ctx, m.back)
 	has := err == nil
-	if err = orNone(err); err != nil {
+	if err = ignoreNoRows(err); err != nil {
 		return head, s.fault(ctx, err)
 	}
 	if head, err = headOf(ctx, o); err != nil {

@@ -189,7 +189,7 @@ func (s *Store) Senders(ctx context.Context) (all []permissions.UnknownSender, e
 		found, err := collectReadable(ctx, s, from, "a stranger", senderGate.rowFields, readSenders+` ORDER BY n`)
 		all = nil
 		for _, r := range found {
-			if r.row.Proposed.Person != "" && !senderGate.holds(s.seals, r) {
+			if r.row.Proposed.Person != "" && !senderGate.hasValidSeal(s.seals, r) {
 				s.logUnsealed(senderGate.name(r.row))
 				r.row.Proposed = permissions.ProposedPairing{}
 			}

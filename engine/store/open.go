@@ -54,7 +54,7 @@ func openStore(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error
 	if err != nil {
 		return nil, err
 	}
-	if err := elsewhere(o, path); err != nil {
+	if err := refuseMoved(o, path); err != nil {
 		return nil, err
 	}
 	if err := finishRestore(path); err != nil {
@@ -86,8 +86,8 @@ const serverName = "postgres.db"
 // movedSuffix ends the name of a file that was moved into a database.
 const movedSuffix = ".moved"
 
-// elsewhere refuses a file beside what says that the store is in a database: what was taken back there would be given again.
-func elsewhere(o Options, path string) error {
+// refuseMoved refuses a file beside what says that the store is in a database: what was taken back there would be given again.
+func refuseMoved(o Options, path string) error {
 	for _, sign := range []string{markName(filepath.Join(filepath.Dir(path), serverName)), path + movedSuffix} {
 		if fileExists(sign) && !o.moving {
 			return &Error{
@@ -147,8 +147,8 @@ func (s *Store) beginOnServer(ctx context.Context, o Options) error {
 	if err := s.start(ctx); err != nil {
 		return err
 	}
-	s.server.told.begin(0, s.ledger.seq)
-	s.server.told.end(true)
+	s.server.entries.begin(0, s.ledger.seq)
+	s.server.entries.end(true)
 	return s.finishKey(o.keyFile())
 }
 

@@ -29,7 +29,7 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 		if err != nil {
 			return err
 		}
-		found, stale, err := s.joined(ctx, t, met, o)
+		found, stale, err := s.findJoined(ctx, t, met, o)
 		if !errors.Is(err, sql.ErrNoRows) {
 			r = found
 			return err
@@ -140,10 +140,10 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 const (
 	// retryAfter is the retry hint for a caller refused by a limit. When a person will answer is unknown.
 	retryAfter = 10 * time.Second
-	// ahead is how far a stored time may lie in the future before the clock counts as set back.
-	ahead = time.Minute
-	// aDay is how far a denial may, in microseconds: it counts after the clock was set back, but not for years after it had been wrong.
-	aDay = `86400000000`
+	// maxClockLead is how far a stored time may lie in the future before the clock counts as set back.
+	maxClockLead = time.Minute
+	// maxDenialLead is how far a denial may, in microseconds: it counts after the clock was set back, but not for years after it had been wrong.
+	maxDenialLead = `86400000000`
 )
 
 // duplicates holds what a new request may duplicate: the row numbers (0: none) of its id, and of its key or, without a key, of an equal
@@ -159,12 +159,12 @@ type duplicates struct {
 const (
 	findDuplicatesSQL = `SELECT COALESCE((SELECT number FROM requests WHERE id = $1), 0), ` +
 		`COALESCE((SELECT decided_at FROM requests WHERE state = 'denied' AND caller = $2 AND decided_at > $3 ` +
-		`AND decided_at <= $4 + ` + aDay + ` AND action = $5 ORDER BY decided_at DESC LIMIT 1 OFFSET 1), 0), ` +
+		`AND decided_at <= $4 + ` + maxDenialLead + ` AND action = $5 ORDER BY decided_at DESC LIMIT 1 OFFSET 1), 0), ` +
 		`(SELECT COUNT(*) FROM (SELECT 1 FROM requests WHERE state = 'pending' AND caller = $2 LIMIT 0 + $6) AS waiting), `
 
-	meetByKey = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE caller = $2 AND key = $7 AND key_live), 0)`
+	findByKey = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE caller = $2 AND key = $7 AND key_live), 0)`
 
-	meetEqual = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE state = 'pending' AND caller = $2 AND session = $7 ` +
+	findEqual = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE state = 'pending' AND caller = $2 AND session = $7 ` +
 		`AND digest = $8 AND key = '' AND deadline > $9 LIMIT 1), (` + findKept + `), 0)`
 
 	// findKept finds a settled request, allowed or denied, whose answer nobody collected: the first equal request takes
@@ -188,11 +188,11 @@ func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplic
 			after, kept = micros(now), micros(now.Add(-o.RedeemWindow))
 		}
 	}
-	text, args := meetEqual, []any{
-		string(r.ID), r.Caller.Name, since, micros(now.Add(ahead)), action, limit, r.Session, r.Digest[:], after, kept,
+	text, args := findEqual, []any{
+		string(r.ID), r.Caller.Name, since, micros(now.Add(maxClockLead)), action, limit, r.Session, r.Digest[:], after, kept,
 	}
 	if r.Key != "" {
-		text, args = meetByKey, append(args[:6], r.Key)
+		text, args = findByKey, append(args[:6], r.Key)
 	}
 	if err := t.QueryRowContext(ctx, text, args...).Scan(&m.self, instant{&m.denied}, &m.waiting, &m.twin); err != nil {
 		return duplicates{}, unreadable("the duplicates of a new request", err)
@@ -202,10 +202,10 @@ func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplic
 
 const readByKey = `SELECT ` + sealedRequest + ` FROM requests WHERE caller = $1 AND key = $2 AND key_live`
 
-// joined is the request that o joins, or sql.ErrNoRows: the one with its id if it was announced, else with its key,
+// findJoined is the request that o joins, or sql.ErrNoRows: the one with its id if it was announced, else with its key,
 // else an equal one, pending or with a kept answer. stale is the row whose key is to be released because its window is
 // over (0: none); our own agents' keys stay as long as the rows.
-func (s *Store) joined(
+func (s *Store) findJoined(
 	ctx context.Context, t *tx, m duplicates, o permissions.Opening,
 ) (r permissions.Request, stale int64, err error) {
 	want, now := o.Request, o.Request.CreatedAt
@@ -242,7 +242,7 @@ func (s *Store) joined(
 // redeemable reports whether the key of a settled request still finds it. It does not once the answer lapsed or was revoked,
 // whatever the clock or window says later. A decision in the future means that the clock was set back by an unknown time.
 func redeemable(r permissions.Request, now time.Time, window time.Duration) bool {
-	return r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(ahead))
+	return r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(maxClockLead))
 }
 
 // deniedBefore finds a denial of the same action in the caller's session, or by anybody since a time.

@@ -39,7 +39,7 @@ const (
 // Pairings lists every pairing, by person.
 func (s *Store) Pairings(ctx context.Context) ([]permissions.Pairing, error) {
 	return reading(ctx, s, func(from source) ([]permissions.Pairing, error) {
-		return sealed(ctx, s, from, pairingGate, pairingGate.open)
+		return readSealedRows(ctx, s, from, pairingGate, pairingGate.open)
 	})
 }
 
@@ -55,7 +55,7 @@ func (s *Store) Pair(ctx context.Context, p permissions.Pairing, by, via string)
 			return was, permissions.OthersAccount(p.Address, owner.Person)
 		}
 		lifted := s.lift(ctx, t, p.Via, p.Address)
-		if owner.Person != "" && owner.Alias == p.Alias && !lifted && owner.SuspendedAt.IsZero() && pairingGate.holds(s.seals, found) {
+		if owner.Person != "" && owner.Alias == p.Alias && !lifted && owner.SuspendedAt.IsZero() && pairingGate.hasValidSeal(s.seals, found) {
 			return owner, nil
 		}
 		if found, err = loadPairing(ctx, t, readPairing, p.Person, p.Via); err != nil {

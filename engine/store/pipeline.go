@@ -19,26 +19,26 @@ type serverConn struct {
 	*stdlib.Conn
 
 	first []statement // that go with the next query
-	// ahead are the rows of queries that were sent before they were needed, by [queryKey]. A transaction before which nobody else
+	// prefetched are the rows of queries that were sent before they were needed, by [queryKey]. A transaction before which nobody else
 	// writes reads them as long as it has written nothing.
-	ahead map[string]*readRows
+	prefetched map[string]*readRows
 }
 
 // queryKey tells queries apart.
 func queryKey(text string, args []any) string { return text + fmt.Sprintf("\x00%v", args) }
 
 func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	c.first, c.ahead = nil, nil // of what nothing was read after
+	c.first, c.prefetched = nil, nil // of what nothing was read after
 	return c.Conn.ExecContext(ctx, onPostgres(text), escapeArgs(args))
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (rows driver.Rows, err error) {
 	if first := c.first; len(first) > 0 {
-		c.first, c.ahead = nil, nil
+		c.first, c.prefetched = nil, nil
 		rows, err = c.queryAfter(ctx, first, text, args)
-	} else if rows = c.wasAhead(text, args); rows == nil {
+	} else if rows = c.prefetchedRows(text, args); rows == nil {
 		if !strings.HasPrefix(text, "SELECT ") { // it may write
-			c.ahead = nil
+			c.prefetched = nil
 		}
 		rows, err = c.Conn.QueryContext(ctx, onPostgres(text), escapeArgs(args))
 	}
@@ -48,9 +48,9 @@ func (c *serverConn) QueryContext(ctx context.Context, text string, args []drive
 	return serverRows{rows}, nil
 }
 
-// wasAhead returns the rows of a query that was sent ahead; nil: it was not.
-func (c *serverConn) wasAhead(text string, args []driver.NamedValue) driver.Rows {
-	if len(c.ahead) == 0 {
+// prefetchedRows returns the rows of a query that was sent ahead; nil: it was not.
+func (c *serverConn) prefetchedRows(text string, args []driver.NamedValue) driver.Rows {
+	if len(c.prefetched) == 0 {
 		return nil
 	}
 	values := make([]any, len(args))
@@ -61,7 +61,7 @@ func (c *serverConn) wasAhead(text string, args []driver.NamedValue) driver.Rows
 		}
 		values[i] = value
 	}
-	if rows := c.ahead[queryKey(text, values)]; rows != nil {
+	if rows := c.prefetched[queryKey(text, values)]; rows != nil {
 		return &readRows{rows.names, rows.rows}
 	}
 	return nil
@@ -80,7 +80,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 
 // pipeline implements [pipeliner].
 func (c *serverConn) pipeline(ctx context.Context, list []statement) (err error) {
-	c.ahead = nil
+	c.prefetched = nil
 	results := c.sendAll(ctx, list)
 	defer func() { err = cmp.Or(err, results.Close()) }()
 	return c.received(results, list)
@@ -102,8 +102,8 @@ func (c *serverConn) sendAll(ctx context.Context, list []statement) pgx.BatchRes
 func (c *serverConn) received(results pgx.BatchResults, list []statement) (err error) {
 	for _, one := range list {
 		switch {
-		case one.ahead:
-			err = c.keepAhead(results, one)
+		case one.prefetch:
+			err = c.keepPrefetched(results, one)
 		case one.hint: // the transaction before it was committed
 			_, _ = results.Exec()
 		case len(one.into) > 0:
@@ -124,8 +124,8 @@ func (c *serverConn) received(results pgx.BatchResults, list []statement) (err e
 	return nil
 }
 
-// keepAhead reads the rows of a query that was sent ahead.
-func (c *serverConn) keepAhead(results pgx.BatchResults, one statement) error {
+// keepPrefetched reads the rows of a query that was sent ahead.
+func (c *serverConn) keepPrefetched(results pgx.BatchResults, one statement) error {
 	rows, err := results.Query()
 	if err != nil {
 		return err
@@ -142,10 +142,10 @@ func (c *serverConn) keepAhead(results pgx.BatchResults, one statement) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	if c.ahead == nil {
-		c.ahead = map[string]*readRows{}
+	if c.prefetched == nil {
+		c.prefetched = map[string]*readRows{}
 	}
-	c.ahead[queryKey(one.text, one.args)] = kept
+	c.prefetched[queryKey(one.text, one.args)] = kept
 	return nil
 }
 

@@ -36,21 +36,21 @@ type postgres struct {
 	lost   func(error)
 
 	// The following belong to the owner of the write turn.
-	last    int64 // version of the last commit of this opening
-	began   int64 // version of the transaction that began last
-	unsure  int64 // version of a transaction whose commit was not answered; 0: none
-	foreign int64 // counts how often others were found to have written
+	last          int64 // version of the last commit of this opening
+	began         int64 // version of the transaction that began last
+	indeterminate int64 // version of a transaction whose commit was not answered; 0: none
+	foreign       int64 // counts how often others were found to have written
 
-	newest  atomic.Int64               // version that [Store.Follow] has seen
-	known   atomic.Int64               // version until which everything is from this process or was passed on
-	forgot  atomic.Int64               // version until which [Store.Follow] has dropped from memory what others changed
-	looked  atomic.Pointer[time.Time]  // when it last knew all
-	others  atomic.Bool                // other daemons use the database
-	stops   atomic.Bool                // one of them stopped everything, by what was read of the audit last
-	clock   atomic.Pointer[serverTime] // the clock of the database when it was last asked
-	told    ownEntries                 // what [Store.Follow] passes on
-	inboxes atomic.Pointer[string]     // see [Store.HasInbox]
-	leased  contact                    // of [Store.OpenAccount], which is called by one at a time
+	newest         atomic.Int64               // version that [Store.Follow] has seen
+	known          atomic.Int64               // version until which everything is from this process or was passed on
+	forgot         atomic.Int64               // version until which [Store.Follow] has dropped from memory what others changed
+	looked         atomic.Pointer[time.Time]  // when it last knew all
+	others         atomic.Bool                // other daemons use the database
+	stoppedByOther atomic.Bool                // one of them stopped everything, by what was read of the audit last
+	clock          atomic.Pointer[serverTime] // the clock of the database when it was last asked
+	entries        ownEntries                 // what [Store.Follow] passes on
+	inboxes        atomic.Pointer[string]     // see [Store.HasInbox]
+	leased         contact                    // of [Store.OpenAccount], which is called by one at a time
 
 	closing context.Context //nolint:containedctx // it ends when the store is closed
 	close   context.CancelFunc
@@ -64,13 +64,13 @@ type contact struct{ since time.Time }
 // serverTime is what the clock of the database said, when that was heard by this machine's, and when it was asked.
 type serverTime struct{ said, at, sent time.Time }
 
-// slowAnswer is how old an answer of the clock of the database may be. The process may have been halted since it was given.
-const slowAnswer = time.Second
+// maxClockAge is how old an answer of the clock of the database may be. The process may have been halted since it was given.
+const maxClockAge = time.Second
 
 // noteTime notes what the clock of the database said to a question that was sent at a time.
 func (at *postgres) noteTime(said, sent time.Time) {
 	now := serverTime{said.Round(0), time.Now(), sent}
-	if last := at.clock.Load(); last != nil && now.at.Sub(sent) > slowAnswer {
+	if last := at.clock.Load(); last != nil && now.at.Sub(sent) > maxClockAge {
 		now.said = last.said.Add(now.at.Sub(last.at))
 	}
 	at.clock.Store(&now)
@@ -240,7 +240,7 @@ func (at *postgres) begin(
 		at.foreign++
 	}
 	at.noteTime(now, sent)
-	at.began, at.unsure = version, 0
+	at.began, at.indeterminate = version, 0
 	return at.foreign, nil
 }
 
@@ -253,7 +253,7 @@ const notifyOthers = `SELECT pg_notify('` + channelName + `', $1)`
 // ended notes what became of the transaction that began last.
 func (at *postgres) ended(committed bool) {
 	if !committed {
-		at.unsure = at.began
+		at.indeterminate = at.began
 		return
 	}
 	at.last = at.began
@@ -287,14 +287,14 @@ func (at *postgres) committed(ctx context.Context, conn *sql.Conn) (is bool, err
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, errReplaced
 	}
-	if is = wrote == at.unsure; is && err == nil {
+	if is = wrote == at.indeterminate; is && err == nil {
 		at.last = wrote
 	}
 	return is, err
 }
 
-// wake has whoever waits for a channel of capacity one look once more.
-func wake(c chan<- struct{}) {
+// signal has whoever waits for a channel of capacity one look once more.
+func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -401,22 +401,22 @@ func TestALeaseHasOneHolder(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
 	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
 	for range 2 { // again is the same
-		if err := first.Hold(t.Context(), "chats"); err != nil {
+		if err := first.AcquireLease(t.Context(), "chats"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	soon, cancel := context.WithTimeout(t.Context(), 2*holdAgain)
+	soon, cancel := context.WithTimeout(t.Context(), 2*leaseRetry)
 	defer cancel()
-	if err := second.Hold(soon, "chats"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := second.AcquireLease(soon, "chats"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("the second holds it too, or: %v", err)
 	}
-	if err := second.Hold(t.Context(), "other"); err != nil {
+	if err := second.AcquireLease(t.Context(), "other"); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Hold(t.Context(), "chats"); err != nil {
+	if err := second.AcquireLease(t.Context(), "chats"); err != nil {
 		t.Fatal(err)
 	}
 	found, err := InspectServer(t.Context(), Options{Server: url})
@@ -457,7 +457,7 @@ func TestWhatWasToldAtOneDaemonIsReadAtTheOther(t *testing.T) {
 
 // takes reports whether a store could take the lease of the chats now.
 func (s *Store) takes(t *testing.T, c *contact) bool {
-	taken, err := s.take(t.Context(), "chats", c)
+	taken, err := s.tryLease(t.Context(), "chats", c)
 	return err == nil && taken
 }
 
@@ -465,7 +465,7 @@ func (s *Store) takes(t *testing.T, c *contact) bool {
 func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
 	halted := openOn(t.Context(), t, path, url)
-	if err := halted.Hold(t.Context(), "chats"); err != nil {
+	if err := halted.AcquireLease(t.Context(), "chats"); err != nil {
 		t.Fatal(err)
 	}
 	r := insert(t, halted)
@@ -477,7 +477,7 @@ func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
 	if _, err := other.Apply(t.Context(), r.ID, permissions.Withdraw{By: "fay", Via: "cli", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Holds(t.Context()); err != nil {
+	if err := other.CheckLeases(t.Context()); err != nil {
 		t.Error(err)
 	}
 	before := halted.Now()
@@ -485,7 +485,7 @@ func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
 	if now := halted.Now(); now.Before(before) {
 		t.Errorf("its clock was set back by %s", before.Sub(now))
 	}
-	if err := halted.Holds(t.Context()); !errors.Is(err, permissions.ErrBroken) {
+	if err := halted.CheckLeases(t.Context()); !errors.Is(err, permissions.ErrBroken) {
 		t.Errorf("the late one holds the chats: %v", err)
 	}
 	for range 2 {
@@ -565,7 +565,7 @@ func TestWhatOthersChangedIsReadAgain(t *testing.T) {
 	notice := []func() error{
 		func() error { return s.write(t.Context(), func(context.Context, *tx) error { return nil }) },
 		func() error {
-			return s.look(t.Context(), func(context.Context, []permissions.Entry) error { return nil })
+			return s.followOnce(t.Context(), func(context.Context, []permissions.Entry) error { return nil })
 		},
 	}
 	if err := errors.Join(notice[0](), notice[1]()); err != nil {
@@ -674,7 +674,7 @@ func TestADatabaseThatWasAwayMakesNobodySilent(t *testing.T) {
 	c := ownCluster(t)
 	url, path := c.URL("postgres"), filepath.Join(t.TempDir(), "daycared.db")
 	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
-	if err := first.Hold(t.Context(), "chats"); err != nil {
+	if err := first.AcquireLease(t.Context(), "chats"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Stop(); err != nil {
@@ -862,7 +862,7 @@ func TestInboxesAreKnownAtOtherDaemons(t *testing.T) {
 	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
 	looks := func(s *Store) {
 		t.Helper()
-		if err := s.look(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil {
+		if err := s.followOnce(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,14 +29,14 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 		delete pruner
 	}{
 		{keep.Payloads, prunePayloads},
-		{keep.Payloads, sort(deleteUnheard)},
-		{keep.Payloads, sort(deleteUnsaid)},
+		{keep.Payloads, sort(deleteUndelivered)},
+		{keep.Payloads, sort(deleteUnsent)},
 		{keep.Payloads, sort(deleteAuthors)},
 		{keep.Payloads, sort(deleteDropped)},
 		// What remains says which tools were called when, and whether they succeeded.
 		{keep.Payloads, ofSessions(wordySessions, deleteTurns, deletePosts, deleteArtifacts, blankExecutions, blankSessions)},
-		{keep.Requests, sort(deleteHeard)},
-		{keep.Requests, sort(deleteSaid)},
+		{keep.Requests, sort(deleteDelivered)},
+		{keep.Requests, sort(deleteSent)},
 		{keep.Requests, sort(deleteTaken)},
 		{keep.Requests, ofSessions(oldSessions, deleteTurns, deletePosts, deleteArtifacts, deleteExecutions, deleteSessions)},
 		{keep.Requests, s.audited(pruneRequests, now)},
@@ -136,10 +136,10 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 
 var (
 	deleteNotices        = deleteSome("notices", "id", "created_at < $1")
-	deleteUnheard        = deleteSome("messages", "number", "heard_at = 0 AND created_at < $1")
-	deleteHeard          = deleteSome("messages", "number", "heard_at > 0 AND created_at < $1")
-	deleteUnsaid         = deleteSome("utterances", "number", "NOT done AND created_at < $1")
-	deleteSaid           = deleteSome("utterances", "number", "done AND created_at < $1")
+	deleteUndelivered    = deleteSome("messages", "number", "heard_at = 0 AND created_at < $1")
+	deleteDelivered      = deleteSome("messages", "number", "heard_at > 0 AND created_at < $1")
+	deleteUnsent         = deleteSome("utterances", "number", "NOT done AND created_at < $1")
+	deleteSent           = deleteSome("utterances", "number", "done AND created_at < $1")
 	deleteAuthors        = deleteSome("authors", "number", "sent_at < $1")
 	deleteTokens         = deleteSome("tokens", "id", "revoked_at > 0 AND revoked_at < $1 OR expires_at > 0 AND expires_at < $1")
 	deleteDropped        = deleteSome("turns", "number", "dropped_at > 0 AND dropped_at < $1")

@@ -27,7 +27,7 @@ func (s *Store) read(ctx context.Context, do func(source) error) error {
 		}
 		ends()
 	}()
-	passed("read", 1)
+	reachPoint("read", 1)
 	if err := s.beginRead(ctx, conn); err != nil {
 		return s.fault(ctx, err)
 	}
@@ -38,7 +38,7 @@ func (s *Store) beginRead(ctx context.Context, conn *sql.Conn) error {
 	if s.server != nil {
 		return sendFirst(conn, []statement{{text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}})
 	}
-	_, err := conn.ExecContext(unlessOver(ctx), "BEGIN")
+	_, err := conn.ExecContext(withoutCancel(ctx), "BEGIN")
 	return err
 }
 
@@ -81,7 +81,7 @@ func whole[T any](ctx context.Context, s *Store, what string, fields func(*T) []
 
 // readText reads one text, empty if there is no row.
 func (s *Store) readText(ctx context.Context, query string, args ...any) (word string, err error) {
-	err = s.read(ctx, func(from source) error { return orNone(from.QueryRowContext(ctx, query, args...).Scan(&word)) })
+	err = s.read(ctx, func(from source) error { return ignoreNoRows(from.QueryRowContext(ctx, query, args...).Scan(&word)) })
 	return word, err
 }
 

@@ -143,10 +143,10 @@ func sealedFields(room []any, r *permissions.Request) []any {
 	)
 }
 
-// sealing returns the sealed values of a request. What pending ones show of an option is sealed until they are settled: the words
+// sealedValues returns the sealed values of a request. What pending ones show of an option is sealed until they are settled: the words
 // of a clarification are pruned later.
-func sealing(room []any, r *permissions.Request) []any {
-	values := append(sealingBefore(room, r), "1", r.Beyond, r.Background, r.Foreground, r.Step, r.Group)
+func sealedValues(room []any, r *permissions.Request) []any {
+	values := append(oldSealedValues(room, r), "1", r.Beyond, r.Background, r.Foreground, r.Step, r.Group)
 	if r.State == permissions.Pending {
 		for _, o := range r.Options {
 			values = append(values, o.Label)
@@ -170,8 +170,8 @@ func sealing(room []any, r *permissions.Request) []any {
 	return values
 }
 
-// sealingBefore is sealing before migration 19.
-func sealingBefore(room []any, r *permissions.Request) []any {
+// oldSealedValues is sealing before migration 19.
+func oldSealedValues(room []any, r *permissions.Request) []any {
 	values := append(sealedFields(room, r), len(r.Options), len(r.Calls), len(r.Votes))
 	for _, o := range r.Options {
 		values = append(values, string(o.ID))
@@ -195,15 +195,15 @@ func sealingBefore(room []any, r *permissions.Request) []any {
 }
 
 func (k *sealer) request(r *permissions.Request) []byte {
-	return k.seal("requests", sealing(make([]any, 0, 80), r)...)
+	return k.seal("requests", sealedValues(make([]any, 0, 80), r)...)
 }
 
-// sealedBy are the sealed values of a request in a store of a [sealVersion].
-func sealedBy(version int64, room []any, r *permissions.Request) []any {
+// sealedValuesOf are the sealed values of a request in a store of a [sealVersion].
+func sealedValuesOf(version int64, room []any, r *permissions.Request) []any {
 	if version == 0 {
-		return sealingBefore(room, r)
+		return oldSealedValues(room, r)
 	}
-	return sealing(room, r)
+	return sealedValues(room, r)
 }
 
 // one reads the request that a query of sealedRequest finds, or returns sql.ErrNoRows. For an unusable row the error
@@ -248,7 +248,7 @@ func (s *Store) manyOf(
 		}
 	}
 	for i, r := range all {
-		if s.seals.holds(rows[i].mac, "requests", sealedBy(version, nil, &r)...) &&
+		if s.seals.isSealOf(rows[i].mac, "requests", sealedValuesOf(version, nil, &r)...) &&
 			(r.State != permissions.Pending || permissions.ComputeDigest(r) == r.Digest) {
 			found = append(found, r)
 		} else {
@@ -494,7 +494,7 @@ func fromEnd[T any](ctx context.Context, from source, after permissions.ID, text
 	if err != nil || n >= 0 {
 		return place, false, nil //nolint:nilerr // an id
 	}
-	return place, true, orNone(from.QueryRowContext(ctx, text, append(args, -n)...).Scan(&place))
+	return place, true, ignoreNoRows(from.QueryRowContext(ctx, text, append(args, -n)...).Scan(&place))
 }
 
 // actionOf is what a row has of [permissions.ActionDigest].

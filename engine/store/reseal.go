@@ -10,14 +10,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// sealAgain writes the seals that a new key, or rows with older seals, need. own is the store's record of its version.
-func (s *Store) sealAgain(ctx context.Context, t *tx, version, own int64) {
+// updateSeals writes the seals that a new key, or rows with older seals, need. own is the store's record of its version.
+func (s *Store) updateSeals(ctx context.Context, t *tx, version, own int64) {
 	switch {
 	case s.newKey != "":
 		s.sealAll(ctx, t)
 		t.fail(sealIdentity(ctx, t, s.seals))
 	case version == 0:
-		s.sealWider(ctx, t)
+		s.sealOldRows(ctx, t)
 	case own == 0:
 		t.exec(ctx, writeSeals, version)
 		t.fail(sealIdentity(ctx, t, s.seals))
@@ -37,7 +37,7 @@ func (s *Store) sealVersions(ctx context.Context, t *tx) (own, version int64, er
 func (s *Store) sealAll(ctx context.Context, t *tx) {
 	requests := s.resealRequests(ctx, t, 0)
 	detail := map[string]string{keyID: s.seals.id, "requests": strconv.FormatInt(requests, 10)}
-	s.sealMore(ctx, t, 0, false, detail)
+	s.sealSessionsAndCopies(ctx, t, 0, false, detail)
 	n := s.resealGates(ctx, t, time.Time{}, detail)
 	if t.err == nil {
 		s.log.Info("store sealed with its audit key", "key", s.seals.id, "requests", requests, "grants", n.grants, "tokens", n.tokens,
@@ -46,12 +46,12 @@ func (s *Store) sealAll(ctx context.Context, t *tx) {
 	s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
 }
 
-// sealWider seals the rows of a store from before migration 19 as they are, once. A request whose earlier seal does not hold gets
+// sealOldRows seals the rows of a store from before migration 19 as they are, once. A request whose earlier seal does not hold gets
 // no other.
-func (s *Store) sealWider(ctx context.Context, t *tx) {
+func (s *Store) sealOldRows(ctx context.Context, t *tx) {
 	detail := map[string]string{}
 	requests := s.resealRequests(ctx, t, 0)
-	s.sealMore(ctx, t, 0, false, detail)
+	s.sealSessionsAndCopies(ctx, t, 0, false, detail)
 	t.fail(sealIdentity(ctx, t, s.seals))
 	detail["requests"] = strconv.FormatInt(requests, 10)
 	if t.err == nil {
@@ -85,7 +85,7 @@ func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int
 	defer watch(func() { s.tellMigration("requests sealed", seen.Load(), int64(all)) })()
 	t.fail(eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
 		seen.Add(1)
-		if s.from != nil && !s.from.holds(mac, "requests", sealedBy(version, nil, &r)...) {
+		if s.from != nil && !s.from.isSealOf(mac, "requests", sealedValuesOf(version, nil, &r)...) {
 			s.logUnsealed("request " + string(r.ID))
 			return nil
 		}
@@ -98,11 +98,11 @@ func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int
 
 const readAllCopies = `SELECT ` + copyColumns + ` FROM copies ORDER BY request, person, connector, place`
 
-// sealMore seals the sessions of our own agents, timetables, absences and copies with the store's key. Those that nobody could seal before
+// sealSessionsAndCopies seals the sessions of our own agents, timetables, absences and copies with the store's key. Those that nobody could seal before
 // are accepted as they are, but not when a new life begins: then unchecked sessions and timetables stay without a seal, unchecked
 // copies count as not sent, no session holds any longer what was allowed it once, nobody is away, and no
 // proposed pairing can be confirmed. It adds counts to an entry's detail.
-func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, detail map[string]string) {
+func (s *Store) sealSessionsAndCopies(ctx context.Context, t *tx, version int64, life bool, detail map[string]string) {
 	accepted := func(name string, holds func(*sealer) bool) bool {
 		ok := version == 0 && !life || s.from != nil && holds(s.from)
 		if !ok && version != 0 {
@@ -114,7 +114,7 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 	t.fail(err)
 	n := 0
 	for _, r := range sessions {
-		if !accepted("session "+string(r.row.ID), r.holds) {
+		if !accepted("session "+string(r.row.ID), r.hasValidSeal) {
 			continue
 		}
 		if life {
@@ -134,7 +134,7 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 	timetables, err := collect(ctx, t, "", timetableGate.rowFields, readTimetables)
 	t.fail(err)
 	for _, r := range timetables {
-		if accepted(timetableGate.name(r.row), func(k *sealer) bool { return timetableGate.holds(k, r) }) {
+		if accepted(timetableGate.name(r.row), func(k *sealer) bool { return timetableGate.hasValidSeal(k, r) }) {
 			t.exec(ctx, writeTimetable, timetableGate.args(s.seals, r.row)...)
 		}
 	}
@@ -145,14 +145,14 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 	absences, err := collect(ctx, t, "", absenceGate.rowFields, readAbsences)
 	t.fail(err)
 	for _, r := range absences {
-		if accepted(absenceGate.name(r.row), func(k *sealer) bool { return absenceGate.holds(k, r) }) {
+		if accepted(absenceGate.name(r.row), func(k *sealer) bool { return absenceGate.hasValidSeal(k, r) }) {
 			t.exec(ctx, writeAbsence, absenceGate.args(s.seals, r.row)...)
 		}
 	}
 	copies, err := collectReadable(ctx, s, t, "a copy", copyGate.rowFields, readAllCopies)
 	t.fail(err)
 	for _, r := range copies {
-		if !accepted(copyGate.name(r.row), func(k *sealer) bool { return copyGate.holds(k, r) }) {
+		if !accepted(copyGate.name(r.row), func(k *sealer) bool { return copyGate.hasValidSeal(k, r) }) {
 			r.row.Ref, r.row.SentAt, r.row.Dated = "", time.Time{}, time.Time{}
 		}
 		t.exec(ctx, upsertCopy, copyGate.args(s.seals, r.row)...)
@@ -171,7 +171,7 @@ func (s *Store) sealPersons(ctx context.Context, t *tx, said *comparison) error 
 		before, e := r.row, said.gates[said.row(tokenGate.table, r.row.ID)].entry
 		before.Person = ""
 		if r.row.Person == "" || e == nil || e.Type != permissions.TokenCreated || !tokenGate.agrees(r.row, e) ||
-			!tokenGate.holds(s.from, sealedRow[permissions.Token]{before, r.mac}) {
+			!tokenGate.hasValidSeal(s.from, sealedRow[permissions.Token]{before, r.mac}) {
 			continue
 		}
 		tokenGate.put(ctx, t, s.from, r.row)

@@ -108,7 +108,7 @@ func restorable(path, from string) error {
 func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err error) {
 	db := lookInto(from, readOnlySettings(from))
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := isSound(ctx, db, from); err != nil {
+	if err := checkFile(ctx, db, from); err != nil {
 		return err
 	}
 	return copyInto(ctx, db, from, path+restoredSuffix, o.tell, func(draft string) error {
@@ -149,7 +149,7 @@ func refuseUnsealed(ctx context.Context, draft, path string, keys []*sealer) (er
 		text = readKeyed
 		i, err = readIdentity(ctx, db)
 	}
-	if err != nil || slices.ContainsFunc(keys, i.holds) {
+	if err != nil || slices.ContainsFunc(keys, i.hasValidSeal) {
 		return err
 	}
 	for _, k := range keys {
@@ -157,7 +157,7 @@ func refuseUnsealed(ctx context.Context, draft, path string, keys []*sealer) (er
 		ours := keyed != "" || sealed && len(i.mac) == 0
 		if sealed && !ours && err == nil {
 			err = eachSealed(ctx, db, func(r permissions.Request, mac []byte) error {
-				ours = ours || k.holds(mac, "requests", sealedBy(i.seals, nil, &r)...)
+				ours = ours || k.isSealOf(mac, "requests", sealedValuesOf(i.seals, nil, &r)...)
 				return nil
 			})
 		}
@@ -247,7 +247,7 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	}
 	var left error
 	m, text, _ := readMark(path)
-	if m.kept(ctx, db, text) != nil {
+	if m.checkReached(ctx, db, text) != nil {
 		left = errors.New("the store that was replaced was an older copy itself, by the mark beside it")
 	}
 	said, err := collect(ctx, db, "the audit", entryFields, readGateEntries, chain)
@@ -268,14 +268,14 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 		}
 		left = cmp.Or(left, lost)
 		var k *sealer // seals the copy's rows; nil: unknown
-		if i := slices.IndexFunc(keys, own.holds); failed == nil && i >= 0 {
+		if i := slices.IndexFunc(keys, own.hasValidSeal); failed == nil && i >= 0 {
 			k = keys[i]
 		}
 		if same {
 			if h, err := readHead(ctx, db, chain); err == nil && first > h.seq+1 {
 				left = cmp.Or(left, fmt.Errorf("%w entry %d", ErrPruned, first))
 			}
-			err = carrySaid(ctx, db, chain, said, k, canLock)
+			err = carryAudited(ctx, db, chain, said, k, canLock)
 		}
 		if err == nil && k != nil {
 			err = sealIdentity(ctx, db, k)
@@ -316,8 +316,8 @@ func carryRows(ctx context.Context, db *sql.DB, attach string) (same, canKeep bo
 	return same, canKeep, lost, err
 }
 
-// carrySaid carries into a copy what the later entries of the replaced store say was revoked, whatever its rows say.
-func carrySaid(ctx context.Context, db *sql.DB, chain string, said []permissions.Entry, k *sealer, canLock bool) error {
+// carryAudited carries into a copy what the later entries of the replaced store say was revoked, whatever its rows say.
+func carryAudited(ctx context.Context, db *sql.DB, chain string, said []permissions.Entry, k *sealer, canLock bool) error {
 	h, err := readHead(ctx, db, chain)
 	said = slices.DeleteFunc(said, func(e permissions.Entry) bool { return e.Seq <= h.seq })
 	do := func(text string, args ...any) {
@@ -342,18 +342,18 @@ func carrySaid(ctx context.Context, db *sql.DB, chain string, said []permissions
 	if by := last.stoppedBy(); by != "" {
 		do(`UPDATE meta SET stopped_by = $1, stopped_at = $2 WHERE stopped_by = ''`, by, micros(said[len(said)-1].At))
 	}
-	if own, failed := readIdentity(ctx, db); failed == nil && own.shut != "" { // old stores lack the column
-		known, failed := own.decodeShutList()
+	if own, failed := readIdentity(ctx, db); failed == nil && own.restrictions != "" { // old stores lack the column
+		known, failed := own.decodeRestrictions()
 		known.Gone = gone
 		text, unwritten := encode(known)
 		err = cmp.Or(err, failed, unwritten)
-		do(writeShut, text)
+		do(writeRestrictions, text)
 	}
 	if !canLock || err != nil {
 		return err
 	}
-	is, err := readShut(ctx, db)
-	missing := last.missingShuts(is)
+	is, err := readRestrictions(ctx, db)
+	missing := last.missingRestrictions(is)
 	for _, l := range missing.Locks {
 		mac := []byte{} // a lock without a seal is in force too
 		if k != nil {

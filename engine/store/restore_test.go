@@ -195,7 +195,7 @@ func restoresWhatWasTakenBack(t *testing.T, changes ...string) {
 	}
 }
 
-// beforeList reverts a store to the schema before [shutList].
+// beforeList reverts a store to the schema before [restrictions].
 func beforeList(t *testing.T, path, keyFile string) {
 	t.Helper()
 	key, err := readKey(keyFile)

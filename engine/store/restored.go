@@ -54,7 +54,7 @@ func (s *Store) start(ctx context.Context) error {
 		if err := t.QueryRowContext(ctx, readLife).Scan(exactFields(lifeFields(&l))...); err != nil {
 			return unreadable("what the store knows of itself", err)
 		}
-		said, all, err := s.hearGates(ctx, t)
+		said, all, err := s.readGateHistory(ctx, t)
 		if err := cmp.Or(err, s.sealPersons(ctx, t, said)); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (s *Store) start(ctx context.Context) error {
 		case why == "":
 			l.opens++
 			t.exec(ctx, `UPDATE meta SET opens = $1`, l.opens)
-			s.sealAgain(ctx, t, version, own)
+			s.updateSeals(ctx, t, version, own)
 		case m != nil && !announced:
 			reason = why
 			return errUnannounced
@@ -81,8 +81,8 @@ func (s *Store) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.closeAgain(ctx, t, said)
-		s.closeAgain(ctx, t, all)
+		s.closeReopened(ctx, t, said)
+		s.closeReopened(ctx, t, all)
 		return nil
 	}
 	err = s.write(ctx, begin)
@@ -215,7 +215,7 @@ func isLeftBehind(m *mark, restored permissions.Entry) bool {
 func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) {
 	own, err := readIdentity(ctx, t)
 	t.fail(err)
-	said, err := own.decodeShutList()
+	said, err := own.decodeRestrictions()
 	t.fail(err)
 	_, missing, err := s.missing(ctx, t, said.Gone)
 	t.fail(err)
@@ -234,9 +234,9 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) {
 
 // restateLocks records in the audit of a new life which locks are in force: some may come from the replaced store.
 func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) {
-	s.changeShut(ctx, t, func() {
+	s.changeRestrictions(ctx, t, func() {
 		reseal(ctx, s, t, lockGate, at)
-		is, err := readShut(ctx, t)
+		is, err := readRestrictions(ctx, t)
 		t.fail(err)
 		for _, l := range is.Locks {
 			s.append(ctx, t, l.Record(l.Type(), l.By, l.Via, at))
@@ -294,13 +294,13 @@ func (s *Store) Missing(ctx context.Context) (all []permissions.Record, err erro
 		if err != nil {
 			return nil, err
 		}
-		said, err := own.decodeShutList()
+		said, err := own.decodeRestrictions()
 		if err != nil {
 			return nil, err
 		}
 		c, missing, err := s.missing(ctx, from, nil)
 		for _, row := range missing {
-			if c.claims(row, said) {
+			if c.wouldRecordDeletion(row, said) {
 				all = append(all, row.closing())
 			}
 		}
@@ -386,13 +386,13 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 		}
 	}
 	n.openRows = s.resealGates(ctx, t, now, detail)
-	s.sealMore(ctx, t, version, true, detail)
+	s.sealSessionsAndCopies(ctx, t, version, true, detail)
 	t.fail(sealIdentity(ctx, t, s.seals))
 	t.seq = n.next - 1
 	s.append(ctx, t, permissions.Record{Type: permissions.StoreRestored, At: now, Detail: detail})
 	s.restateClosed(ctx, t, now)
 	s.restateLocks(ctx, t, now)
-	n.approvals = s.takeBackUnused(ctx, t, now)
+	n.approvals = s.revokeUnused(ctx, t, now)
 	t.exec(ctx, releaseApproved)
 	cards, err := s.copies(ctx, t, "a copy", readCards)
 	t.fail(err)
@@ -405,8 +405,8 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 const readUnused = `SELECT number FROM requests WHERE state = 'approved' AND used_at = 0 AND void_at = 0 ` +
 	`AND (lapsed_at = 0 OR caller >= 'agent:' AND caller < 'agent;') ORDER BY number`
 
-// takeBackUnused revokes unused approvals. An unreadable row is unusable anyway.
-func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int) {
+// revokeUnused revokes unused approvals. An unreadable row is unusable anyway.
+func (s *Store) revokeUnused(ctx context.Context, t *tx, now time.Time) (n int) {
 	numbers, err := collect(ctx, t, "a request", value[int64], readUnused)
 	t.fail(err)
 	for _, number := range numbers {

@@ -29,12 +29,12 @@ type view struct{ conn *sql.Conn }
 
 // QueryContext is that of [sql.Conn] without the cancellation.
 func (v view) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	return v.conn.QueryContext(unlessOver(ctx), text, args...)
+	return v.conn.QueryContext(withoutCancel(ctx), text, args...)
 }
 
 // QueryRowContext is that of [sql.Conn] without the cancellation.
 func (v view) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
-	return v.conn.QueryRowContext(unlessOver(ctx), text, args...)
+	return v.conn.QueryRowContext(withoutCancel(ctx), text, args...)
 }
 
 // eachRow is [eachRow] without database/sql, which takes longer for a row than SQLite. The fields are those of [exactFields].
@@ -48,7 +48,7 @@ func (v view) eachRow(ctx context.Context, take func(scan func(into ...any) erro
 		return err
 	}
 	return v.conn.Raw(func(c any) (err error) {
-		rows, err := c.(driver.QueryerContext).QueryContext(unlessOver(ctx), text, named) //nolint:errcheck // our driver's
+		rows, err := c.(driver.QueryerContext).QueryContext(withoutCancel(ctx), text, named) //nolint:errcheck // our driver's
 		if err != nil {
 			return err
 		}
@@ -106,8 +106,8 @@ func scanRow(into []any, row []driver.Value) (err error) {
 	return nil
 }
 
-// unlessOver returns ctx without its cancellation, unless it has ended already.
-func unlessOver(ctx context.Context) context.Context {
+// withoutCancel returns ctx without its cancellation, unless it has ended already.
+func withoutCancel(ctx context.Context) context.Context {
 	if ctx.Err() != nil {
 		return ctx
 	}

@@ -186,7 +186,7 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 		return err
 	}
 	has, known, err := provider.GetVersions(ctx)
-	if err != nil && !broke(err) { // for a row that is no version of goose's, perhaps
+	if err != nil && !isDatabaseError(err) { // for a row that is no version of goose's, perhaps
 		_, _ = s.writer.ExecContext(ctx, `DELETE FROM goose_db_version WHERE typeof(version_id) <> 'integer'`)
 		has, known, err = provider.GetVersions(ctx)
 	}

@@ -31,22 +31,22 @@ func (g gate[T]) mac(k *sealer, row T) []byte { return k.seal(g.table, g.sealed(
 // args are the values of a new row: its columns and its seal.
 func (g gate[T]) args(k *sealer, row T) []any { return append(g.fields(&row), g.mac(k, row)) }
 
-func (g gate[T]) holds(k *sealer, r sealedRow[T]) bool {
-	return k.holds(r.mac, g.table, g.sealed(&r.row)...)
+func (g gate[T]) hasValidSeal(k *sealer, r sealedRow[T]) bool {
+	return k.isSealOf(r.mac, g.table, g.sealed(&r.row)...)
 }
 
 func (g gate[T]) rowFields(r *sealedRow[T]) []any { return append(g.fields(&r.row), &r.mac) }
 
-// sealed reads the rows that a query finds and whose seals hold. Others open nothing and are logged once each.
-func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text string, args ...any) (rows []T, err error) {
+// readSealedRows reads the rows that a query finds and whose seals hold. Others open nothing and are logged once each.
+func readSealedRows[T any](ctx context.Context, s *Store, from source, g gate[T], text string, args ...any) (rows []T, err error) {
 	found, err := collect(ctx, from, "", g.rowFields, text, args...)
-	return holding(s, g, found), err
+	return withValidSeal(s, g, found), err
 }
 
-// holding returns the rows whose seals hold.
-func holding[T any](s *Store, g gate[T], found []sealedRow[T]) (rows []T) {
+// withValidSeal returns the rows whose seals hold.
+func withValidSeal[T any](s *Store, g gate[T], found []sealedRow[T]) (rows []T) {
 	for _, r := range found {
-		if g.holds(s.seals, r) {
+		if g.hasValidSeal(s.seals, r) {
 			rows = append(rows, r.row)
 		} else {
 			s.logUnsealed(g.name(r.row))
@@ -66,7 +66,7 @@ func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.T
 	found, err := collect(ctx, t, "", g.rowFields, g.open)
 	t.fail(err)
 	for _, r := range found {
-		if s.from != nil && !g.holds(s.from, r) {
+		if s.from != nil && !g.hasValidSeal(s.from, r) {
 			s.logUnsealed(g.name(r.row))
 			continue
 		}

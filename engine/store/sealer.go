@@ -113,8 +113,8 @@ func sealText(b []byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint64(append(b, 's'), uint64(len(text))), text...)
 }
 
-// holds reports whether mac is the seal of a row.
-func (k *sealer) holds(mac []byte, table string, values ...any) bool {
+// isSealOf reports whether mac is the seal of a row.
+func (k *sealer) isSealOf(mac []byte, table string, values ...any) bool {
 	return len(mac) == sealSize && hmac.Equal(mac, k.seal(table, values...))
 }
 

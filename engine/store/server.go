@@ -52,7 +52,7 @@ func InspectServer(ctx context.Context, o Options) (found Server, err error) {
 	}
 	found.Daemons, err = readingDaemons(ctx, db)
 	if err == nil {
-		err = db.QueryRowContext(ctx, entryAhead).Scan(instant{&found.NewestEntry})
+		err = db.QueryRowContext(ctx, readEntryInFuture).Scan(instant{&found.NewestEntry})
 	}
 	if err == nil {
 		err = db.QueryRowContext(ctx, hasAccount).Scan(&found.Linked)
@@ -67,7 +67,7 @@ const (
 	accountTables = "whatsmeow_" // with which the names of the tables of the WhatsApp account begin
 	hasAccount    = `SELECT EXISTS (SELECT FROM ` + accountTables + `device)`
 
-	entryAhead = `SELECT COALESCE(MAX(at), 0) FROM (SELECT at FROM entries ORDER BY key DESC LIMIT 1) AS newest ` +
+	readEntryInFuture = `SELECT COALESCE(MAX(at), 0) FROM (SELECT at FROM entries ORDER BY key DESC LIMIT 1) AS newest ` +
 		`WHERE at > 1000000 * EXTRACT(EPOCH FROM clock_timestamp() + INTERVAL '1 minute')`
 )
 

@@ -13,16 +13,16 @@ import (
 
 // The columns of a session, in the order of the fields beside them: the constant ones, and those that a commit changes.
 const (
-	namingColumns  = `id, agent, person, parent, created_at, debug`
-	movingColumns  = `version, status, model, tokens, cost, request, tool, changed_at, ended_at, step`
-	sessionColumns = namingColumns + `, ` + movingColumns
+	constantSessionColumns = `id, agent, person, parent, created_at, debug`
+	changingSessionColumns = `version, status, model, tokens, cost, request, tool, changed_at, ended_at, step`
+	sessionColumns         = constantSessionColumns + `, ` + changingSessionColumns
 )
 
-func namingFields(s *permissions.AgentSession) []any {
+func constantSessionFields(s *permissions.AgentSession) []any {
 	return []any{&s.ID, &s.Agent, &s.Person, &s.Parent, instant{&s.CreatedAt}, &s.Debug}
 }
 
-func movingFields(s *permissions.AgentSession) []any {
+func changingSessionFields(s *permissions.AgentSession) []any {
 	return []any{
 		&s.Version, &s.Status, &s.Model, &s.Tokens, &s.Cost, &s.Request, &s.Tool, instant{&s.ChangedAt}, instant{&s.EndedAt},
 		rawJSON{&s.Step},
@@ -30,7 +30,7 @@ func movingFields(s *permissions.AgentSession) []any {
 }
 
 func sessionFields(s *permissions.AgentSession) []any {
-	return append(namingFields(s), movingFields(s)...)
+	return append(constantSessionFields(s), changingSessionFields(s)...)
 }
 
 // sealedSession is a session as it was read, with its seal and the newest audit entry when it was written.
@@ -48,7 +48,7 @@ func (k *sealer) session(s permissions.AgentSession, audited int64) []byte {
 	return k.seal("sessions", append(sessionFields(&s), audited)...)
 }
 
-func (s *sealedSession) holds(k *sealer) bool {
+func (s *sealedSession) hasValidSeal(k *sealer) bool {
 	return len(s.mac) == sealSize && hmac.Equal(s.mac, k.session(s.row, s.audited))
 }
 
@@ -72,7 +72,7 @@ func (s *Store) checkSession(ctx context.Context, from source, r sealedSession, 
 		return nil
 	}
 	name := "session " + string(r.row.ID)
-	if later := r.row.Version < least; r.holds(s.seals) && !later {
+	if later := r.row.Version < least; r.hasValidSeal(s.seals) && !later {
 		err := from.QueryRowContext(ctx, hasLaterEntry, s.chain, r.audited, r.row.Caller().Name,
 			`%"session":"`+string(r.row.ID)+`"%`).Scan(&later)
 		if err != nil || !later {
@@ -238,7 +238,7 @@ func (s *Store) Keyed(ctx context.Context, caller, key string) (r permissions.Re
 	err = s.read(ctx, func(from source) error {
 		r, err = s.one(ctx, from, readByKey, caller, key)
 		found = err == nil
-		return orNone(err)
+		return ignoreNoRows(err)
 	})
 	return r, found, err
 }

@@ -21,7 +21,7 @@ func (s *Store) StoppedBy(ctx context.Context) (by string, at time.Time, err err
 	err = s.read(ctx, func(from source) error {
 		own, err := readIdentity(ctx, from)
 		if by, at = own.stoppedBy, own.stoppedAt; by == "" && err == nil {
-			by, at, err = s.saidStopped(ctx, from)
+			by, at, err = s.auditedStop(ctx, from)
 		}
 		return err
 	})
@@ -64,13 +64,13 @@ func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancell
 func (s *Store) commitStop(ctx context.Context, by, via string, at time.Time) (last int64, waiting int, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		last, waiting = t.newest, t.pending
-		s.hold(ctx, t, by, via, at)
+		s.setStopped(ctx, t, by, via, at)
 		return nil
 	})
 	return last, waiting, err
 }
 
-func (s *Store) hold(ctx context.Context, t *tx, by, via string, at time.Time) {
+func (s *Store) setStopped(ctx context.Context, t *tx, by, via string, at time.Time) {
 	if t.stopped != "" && (t.stopped == by || by != permissions.OperatorName) {
 		return
 	}

@@ -15,12 +15,12 @@ import (
 func TestStopMany(t *testing.T) {
 	const waiting, pages = 10_000, 20
 	commits := 0
-	Passed = func(point string, _ int) {
+	OnPoint = func(point string, _ int) {
 		if point == "group.after" {
 			commits++
 		}
 	}
-	t.Cleanup(func() { Passed = nil })
+	t.Cleanup(func() { OnPoint = nil })
 	s := newStore(t)
 	crowd(t, s, waiting)
 	commits = 0
@@ -43,12 +43,12 @@ func TestStopMany(t *testing.T) {
 // TestNobodyReadsWhatWasBefore: as soon as somebody can have read a commit from the file, nobody gets what was before from memory.
 func TestNobodyReadsWhatWasBefore(t *testing.T) {
 	var meanwhile func()
-	Passed = func(point string, _ int) {
+	OnPoint = func(point string, _ int) {
 		if point == "group.after" && meanwhile != nil {
 			meanwhile()
 		}
 	}
-	t.Cleanup(func() { Passed = nil })
+	t.Cleanup(func() { OnPoint = nil })
 	s := newStore(t)
 	r := insert(t, s)
 	read := func() permissions.State {
@@ -74,13 +74,13 @@ func TestNobodyReadsWhatWasBefore(t *testing.T) {
 // TestAResumeWhileAVoteIsRefused: a vote that began while everything was stopped is not refused with a row of after the stop.
 func TestAResumeWhileAVoteIsRefused(t *testing.T) {
 	var meanwhile func()
-	Passed = func(point string, _ int) {
+	OnPoint = func(point string, _ int) {
 		if do := meanwhile; point == "read" && do != nil {
 			meanwhile = nil
 			do()
 		}
 	}
-	t.Cleanup(func() { Passed = nil })
+	t.Cleanup(func() { OnPoint = nil })
 	s := newStore(t)
 	r := insert(t, s)
 	if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {

@@ -126,11 +126,11 @@ type Store struct {
 	marked   mark
 	unmarked bool // the last attempt failed
 
-	halt    atomic.Pointer[string] // who stopped everything; nil: nobody, or a write has to look
-	bell    bell                   // notified by every commit with audit entries
-	damage  atomic.Pointer[Error]  // set when the file proves damaged or its audit modified
-	checked atomic.Int64           // when checkPaths last found the files, in nanoseconds
-	lost    atomic.Pointer[Error]  // set when the log is gone or the store is closed, which removes it
+	halt     atomic.Pointer[string] // who stopped everything; nil: nobody, or a write has to look
+	appended entryBroadcast         // notified by every commit with audit entries
+	damage   atomic.Pointer[Error]  // set when the file proves damaged or its audit modified
+	checked  atomic.Int64           // when checkPaths last found the files, in nanoseconds
+	lost     atomic.Pointer[Error]  // set when the log is gone or the store is closed, which removes it
 }
 
 // Coder makes the codes of requests. Its key belongs to the store and does not change while it is open.

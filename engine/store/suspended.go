@@ -25,9 +25,9 @@ func (s *Store) Suspended(ctx context.Context) (permissions.Suspended, error) {
 
 func (s *Store) suspended(ctx context.Context, from source) (all permissions.Suspended, err error) {
 	var noGrants, noTokens error
-	all.Grants, noGrants = sealed(ctx, s, from, grantGate, readSuspendedGrants)
-	all.Tokens, noTokens = sealed(ctx, s, from, tokenGate, readSuspendedTokens)
-	all.Pairings, err = sealed(ctx, s, from, pairingGate, readSuspendedPairings)
+	all.Grants, noGrants = readSealedRows(ctx, s, from, grantGate, readSuspendedGrants)
+	all.Tokens, noTokens = readSealedRows(ctx, s, from, tokenGate, readSuspendedTokens)
+	all.Pairings, err = readSealedRows(ctx, s, from, pairingGate, readSuspendedPairings)
 	return all, cmp.Or(noGrants, noTokens, err)
 }
 

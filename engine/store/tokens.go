@@ -84,7 +84,9 @@ const readTokens = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_a
 
 // Tokens lists every unrevoked token, by name.
 func (s *Store) Tokens(ctx context.Context) ([]permissions.Token, error) {
-	return reading(ctx, s, func(from source) ([]permissions.Token, error) { return sealed(ctx, s, from, tokenGate, readTokens) })
+	return reading(ctx, s, func(from source) ([]permissions.Token, error) {
+		return readSealedRows(ctx, s, from, tokenGate, readTokens)
+	})
 }
 
 const (
@@ -100,7 +102,7 @@ func (s *Store) VerifyToken(ctx context.Context, hash permissions.Digest, now ti
 		return token, damage
 	}
 	err := s.read(ctx, func(from source) error {
-		found, err := sealed(ctx, s, from, tokenGate, readToken, digest{&hash})
+		found, err := readSealedRows(ctx, s, from, tokenGate, readToken, digest{&hash})
 		if err == nil && len(found) == 0 {
 			return permissions.UnknownToken()
 		}

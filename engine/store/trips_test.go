@@ -68,7 +68,7 @@ func TestADecisionAfterOthersWroteWaitsThreeTimesForPostgreSQL(t *testing.T) {
 	fewest := int64(math.MaxInt64)
 	for range 4 {
 		r := insert(t, other)
-		if err := s.look(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil { // as Follow does
+		if err := s.followOnce(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil { // as Follow does
 			t.Fatal(err)
 		}
 		before := way.Trips()
@@ -91,7 +91,7 @@ func TestAWriteReadsWhatItWrote(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
 	other, s := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
 	r := insert(t, other)
-	if err := s.look(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil {
+	if err := s.followOnce(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	left, enough := -1, errors.New("enough")

@@ -18,8 +18,8 @@ type statement struct {
 	args []any // as the driver takes them
 	into []any // destinations of the columns of its one row; empty: it returns no row that matters
 
-	ahead bool // it is a query whose rows are kept until it is made
-	hint  bool // nothing follows from its error
+	prefetch bool // it is a query whose rows are kept until it is made
+	hint     bool // nothing follows from its error
 }
 
 // pipeliner is a connection to a server.
@@ -189,13 +189,13 @@ type head struct {
 	hash permissions.Digest
 }
 
-// bell wakes everybody who waits for the next entry. The first waiter makes the channel.
-type bell struct {
+// entryBroadcast wakes everybody who waits for the next entry. The first waiter makes the channel.
+type entryBroadcast struct {
 	mu sync.Mutex
 	c  chan struct{} // nil: no waiter
 }
 
-func (b *bell) wait() <-chan struct{} {
+func (b *entryBroadcast) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.c == nil {
@@ -204,7 +204,7 @@ func (b *bell) wait() <-chan struct{} {
 	return b.c
 }
 
-func (b *bell) ring() {
+func (b *entryBroadcast) wakeAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.c != nil {
@@ -213,12 +213,12 @@ func (b *bell) ring() {
 	}
 }
 
-// Passed is called, if set, before each commit ("group.before"), after it but before any caller returns ("group.after"), with the number
+// OnPoint is called, if set, before each commit ("group.before"), after it but before any caller returns ("group.after"), with the number
 // of writes, and before each read transaction ("read"). Only tests set it, before a store is opened.
-var Passed func(point string, writes int)
+var OnPoint func(point string, writes int)
 
-func passed(point string, writes int) {
-	if Passed != nil {
-		Passed(point, writes)
+func reachPoint(point string, writes int) {
+	if OnPoint != nil {
+		OnPoint(point, writes)
 	}
 }

@@ -35,7 +35,7 @@ func (s *Store) Verify(ctx context.Context, told ...func(done, all int64)) (head
 			if s.server != nil { // its own tools check its pages
 				return nil
 			}
-			return isSound(ctx, from, s.path)
+			return checkFile(ctx, from, s.path)
 		})
 	}()
 	alone := s.verifying.TryLock() // else others have the connections
@@ -48,7 +48,7 @@ func (s *Store) Verify(ctx context.Context, told ...func(done, all int64)) (head
 	}
 	if err == nil && known == nil {
 		err = s.read(ctx, func(from source) error {
-			err := s.keeps(ctx, from, mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String()})
+			err := s.checkHasMark(ctx, from, mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String()})
 			if err != nil {
 				s.noteMark(h)
 			}
@@ -86,9 +86,9 @@ func VerifyFile(ctx context.Context, o Options, told ...func(done, all int64)) (
 	db, other := lookInto(path, readOnlySettings(path)), lookInto(path, readOnlySettings(path))
 	defer func() { err = errors.Join(err, db.Close(), other.Close()) }()
 	sound := make(chan error, 1)
-	go func() { sound <- isSound(ctx, other, path) }()
+	go func() { sound <- checkFile(ctx, other, path) }()
 	if v, err = verifyAll(ctx, snapshotsOf(db), true, told, o.keys()...); err == nil {
-		err = m.kept(ctx, db, text)
+		err = m.checkReached(ctx, db, text)
 	}
 	if err = cmp.Or(<-sound, err); err != nil {
 		v = Verified{}
@@ -222,7 +222,7 @@ func (c *verification) begin(ctx context.Context, from source) (err error) {
 	} else {
 		err = from.QueryRowContext(ctx, readChain).Scan(&c.own.chain)
 	}
-	if err := orNone(err); err != nil {
+	if err := ignoreNoRows(err); err != nil {
 		return err
 	}
 	if err := c.readNames(ctx, from); err != nil {
@@ -287,7 +287,7 @@ func (c *verification) step(ctx context.Context, v *Verified) (more bool, err er
 	}
 	if c.rows == nil {
 		if !c.broken {
-			if err := c.breaks(c.at.close(c.comparison, v)); err != nil && !c.broken {
+			if err := c.noteBroken(c.at.close(c.comparison, v)); err != nil && !c.broken {
 				return false, err
 			}
 		}
@@ -331,10 +331,10 @@ func (c *verification) readRequests(ctx context.Context) (more bool, err error) 
 			for range verifyPages {
 				page, err := pages.next(ctx, from)
 				for some := range slices.Chunk(page, 20) { // what they ask may be long
-					err = cmp.Or(err, c.sameWords(ctx, from, some))
+					err = cmp.Or(err, c.checkPendingTexts(ctx, from, some))
 				}
 				end := len(page) == 0
-				if c.allSealed(page, &pages.room); err == nil {
+				if c.checkRequestSeals(page, &pages.room); err == nil {
 					pages.spare, err = give(page)
 				}
 				if err != nil || end {
@@ -348,7 +348,7 @@ func (c *verification) readRequests(ctx context.Context) (more bool, err error) 
 		more = len(rows) > 0
 		c.done += int64(len(rows))
 		for i := range rows {
-			c.wrong.note("request "+string(rows[i].row.ID), c.request(&rows[i].row))
+			c.wrong.note("request "+string(rows[i].row.ID), c.compareRequest(&rows[i].row))
 		}
 		return nil
 	}, readers...)
@@ -392,7 +392,7 @@ func (c *verification) readAudit(ctx context.Context, v *Verified) (more bool, e
 	n := 0
 	err = readAhead(c.spareEntries, func(some []storedEntry) error {
 		for i := range some {
-			if err := c.breaks(c.take(&some[i], v)); err != nil {
+			if err := c.noteBroken(c.take(&some[i], v)); err != nil {
 				return err
 			}
 			n++
@@ -410,8 +410,8 @@ func (c *verification) readAudit(ctx context.Context, v *Verified) (more bool, e
 	return n == verifyStep*len(starts), err
 }
 
-// breaks notes what is wrong with another chain, which is then not read on. With the own one rows are compared: its error ends that.
-func (c *verification) breaks(err error) error {
+// noteBroken notes what is wrong with another chain, which is then not read on. With the own one rows are compared: its error ends that.
+func (c *verification) noteBroken(err error) error {
 	if err != nil && len(c.chains) > 1 {
 		c.broken = true
 		c.wrong.note("chain "+c.chains[0], err)
@@ -446,7 +446,7 @@ func (c *verification) take(s *storedEntry, v *Verified) error {
 	before.Chain = c.chains[0]
 	err := s.failed
 	if err == nil {
-		c.detail, err = s.whole(c.types, before, c.details)
+		c.detail, err = s.complete(c.types, before, c.details)
 	}
 	if err != nil {
 		return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", before.Seq, before.Chain), err)
@@ -456,7 +456,7 @@ func (c *verification) take(s *storedEntry, v *Verified) error {
 		c.current, c.at = true, begin(e)
 		v.Chains = append(v.Chains, permissions.Head{First: e.Seq})
 	}
-	if err := errors.Join(c.at.add(e, c.detail), c.at.keyed(c.keys, s)); err != nil {
+	if err := errors.Join(c.at.add(e, c.detail), c.at.checkSeal(c.keys, s)); err != nil {
 		return err
 	}
 	v.Chains[len(v.Chains)-1].Entries++
@@ -536,9 +536,9 @@ type checkpoint struct {
 	room []byte // to hash in
 }
 
-// keyed checks the seal of the next entry. Once entries are keyed, all later ones are; an entry sealed with another key
+// checkSeal checks the seal of the next entry. Once entries are keyed, all later ones are; an entry sealed with another key
 // introduces that key and seals the audit before it.
-func (c *checkpoint) keyed(keys []*sealer, s *storedEntry) error {
+func (c *checkpoint) checkSeal(keys []*sealer, s *storedEntry) error {
 	e, mac := &s.Entry, s.mac
 	introduced := e.Detail[keyID]
 	switch known := func(name string) int {
@@ -565,7 +565,7 @@ func (c *checkpoint) keyed(keys []*sealer, s *storedEntry) error {
 		c.unkeyed = e.Seq
 		return nil
 	}
-	if !hmac.Equal(mac, s.sealedBy(c.key)) {
+	if !hmac.Equal(mac, s.expectedSeal(c.key)) {
 		return fmt.Errorf("chain %s is broken at entry %d: it does not carry the seal of the audit key", e.Chain, e.Seq)
 	}
 	return nil
@@ -642,8 +642,8 @@ func follows(last, e *permissions.Entry, changed bool) error {
 	return nil
 }
 
-// kept returns nil if the store's audit has the entry of its mark. An answered mark is ignored.
-func (m *mark) kept(ctx context.Context, from source, text string) error {
+// checkReached returns nil if the store's audit has the entry of its mark. An answered mark is ignored.
+func (m *mark) checkReached(ctx context.Context, from source, text string) error {
 	answered := ""
 	_ = from.QueryRowContext(ctx, `SELECT answered FROM meta`).Scan(&answered) // an old store has none
 	if m == nil || m.Restoring || text == answered {
@@ -656,8 +656,8 @@ func (m *mark) kept(ctx context.Context, from source, text string) error {
 	return err
 }
 
-// isSound refuses a file that is damaged, no store, or from a newer daemon.
-func isSound(ctx context.Context, db source, from string) error {
+// checkFile refuses a file that is damaged, no store, or from a newer daemon.
+func checkFile(ctx context.Context, db source, from string) error {
 	pages, version := "", int64(0)
 	if err := db.QueryRowContext(ctx, checkPages).Scan(&pages); err != nil {
 		return copyError(ctx, err, from, from)

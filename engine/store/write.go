@@ -73,7 +73,7 @@ func (s *Store) lead(j *writeJob) {
 			if failed != nil {
 				o.err = failed
 			}
-			o.tell(j)
+			o.signalDone(j)
 		}
 	}()
 	failed = s.writeGroup(j.ctx, j.group)
@@ -83,7 +83,7 @@ func (s *Store) lead(j *writeJob) {
 	for failed = errWriteAborted; len(untold) > 0; untold = untold[1:] {
 		o := untold[0]
 		o.err = s.writeGroup(o.ctx, untold[:1])
-		o.tell(j)
+		o.signalDone(j)
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *Store) writeAgain(ctx context.Context, group []*writeJob, err error) er
 		}
 		done := false
 		failed := s.use(ctx, func(conn *sql.Conn) (err error) {
-			if s.server.unsure != 0 {
+			if s.server.indeterminate != 0 {
 				done, err = s.server.committed(ctx, conn)
 			}
 			return err
@@ -214,14 +214,14 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	s.stale = true
 	undone := false // rolled back on purpose
 	noted := false  // the entries as those of this process
-	err := s.transact(ctx, t, s.readAhead(group), func(version int64) error {
+	err := s.transact(ctx, t, s.prefetchQueries(group), func(version int64) error {
 		if err := s.catchUp(ctx, t, version, stale); err != nil {
 			return err
 		}
 		first := t.seq
 		for _, j := range group {
 			if err := j.within(t, len(group) == 1); err != nil {
-				undone = errors.Is(err, errRunAlone) || len(group) == 1 && !broke(err)
+				undone = errors.Is(err, errRunAlone) || len(group) == 1 && !isDatabaseError(err)
 				return err
 			}
 		}
@@ -235,31 +235,31 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 			t.err = nil // that of a write which was refused alone
 			t.exec(ctx, addChanges, s.server.began, list[string]{&what})
 		}
-		passed("group.before", len(group))
+		reachPoint("group.before", len(group))
 		s.tried = t.head
 		if noted = s.server != nil; noted {
-			s.server.told.begin(first, t.seq)
+			s.server.entries.begin(first, t.seq)
 		}
 		return nil
 	})
 	if noted {
-		s.server.told.end(err == nil)
+		s.server.entries.end(err == nil)
 	}
 	if serverFailed(err) && !isGone(err) && len(group) > 1 { // the statement of one of them may have failed
 		err = errRunAlone
 	}
 	if err == nil {
-		passed("group.after", len(group))
+		reachPoint("group.after", len(group))
 		s.rows.commit(&t.rows)
 		s.tail.add(t.entries)
 		if t.granted {
-			s.held.drop()
+			s.liveGrants.drop()
 		}
 		if t.unheeded {
-			s.heeded.drop()
+			s.withoutUnheeded.drop()
 		}
 		if t.seq != s.ledger.seq { // readers find the entries
-			s.bell.ring()
+			s.appended.wakeAll()
 		}
 		if s.server != nil && s.server.isOutdated() {
 			s.forget()

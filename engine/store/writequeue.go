@@ -48,7 +48,7 @@ func (l *writeQueue) enter(ctx context.Context, j *writeJob) error {
 	case j.lowPriority > 0:
 		j.turn = make(chan struct{})
 		l.lowPriority = append(l.lowPriority, j)
-		defer time.AfterFunc(j.lowPriority, func() { l.hurry(j) }).Stop()
+		defer time.AfterFunc(j.lowPriority, func() { l.stopWaiting(j) }).Stop()
 	case l.busy:
 		j.turn = make(chan struct{})
 		l.queued = append(l.queued, j)
@@ -93,8 +93,8 @@ func (l *writeQueue) next() {
 	}
 }
 
-// hurry ends j's wait for a group.
-func (l *writeQueue) hurry(j *writeJob) {
+// stopWaiting ends j's wait for a group.
+func (l *writeQueue) stopWaiting(j *writeJob) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := slices.Index(l.lowPriority, j)
@@ -133,8 +133,8 @@ var (
 	errRunAlone = errors.New("run each write alone")
 )
 
-// tell wakes the caller of j; the leader of the group needs no wake-up.
-func (j *writeJob) tell(leader *writeJob) {
+// signalDone wakes the caller of j; the leader of the group needs no wake-up.
+func (j *writeJob) signalDone(leader *writeJob) {
 	if j != leader {
 		close(j.turn)
 	}
