@@ -91,7 +91,7 @@ func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name st
 		if !id.Operator && !slices.Contains(l.Accounts, who) {
 			return l, permissions.NotYours()
 		}
-		if err := k.Apart(ctx, id, l.Agent()); err != nil {
+		if err := k.RefuseAskingAccount(ctx, id, l.Agent()); err != nil {
 			return l, err
 		}
 	}
@@ -110,7 +110,7 @@ func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name st
 
 // agentOf returns the agent that a name denotes for an identity, see StopAgent, and the identity's person.
 func (e *services) agentOf(ctx context.Context, id connectors.Identity, name string) (caller, who string, err error) {
-	sees, err := e.Sees(id)
+	sees, err := e.MaySeeRequestsOf(id)
 	if err != nil {
 		return "", "", err
 	}

@@ -654,7 +654,7 @@ func TestWhatAHookSaysOfLinksWidensNothing(t *testing.T) {
 	s := givesRules()
 	s.Rules, _ = rules.Compile([]rules.Rule{{Allow: []string{"write /srv/code/**", "run go vet ./..."}}})
 	trusting := s
-	trusting.Believed = []string{"token:laptop"}
+	trusting.TrustedLinks = []string{"token:laptop"}
 	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	laptop := permissions.Token{Name: "laptop"}.Caller(permissions.NoUID)
 	const file = "/srv/code/a.txt"

@@ -84,7 +84,7 @@ func (e *Engine) draft(
 		}
 		return r, nil
 	}
-	return r, s.Direct(&r)
+	return r, s.SetRecipients(&r)
 }
 
 // denialsPerMinute bounds the audited denials of one caller's calls by rules; the others are not audited.

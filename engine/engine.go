@@ -163,7 +163,7 @@ func New(o Options) *Engine {
 		Recovered: func(ctx context.Context, via, person, group string) error {
 			return e.ChatRecovered(ctx, via, person, group)
 		},
-		Noticed: e.registry.NotifyNotices, Hears: func() bool { return e.Sends() },
+		Noticed: e.registry.NotifyNotices, ReadsChats: func() bool { return e.Sends() },
 	})
 	e.Dispatch = dispatch.New(dispatch.Config{
 		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History, Hold: o.Hold,

@@ -370,7 +370,7 @@ func TestWhatIsAskedTogetherHasNoWeakerRoute(t *testing.T) {
 			t.Errorf("%s: %+v, %t", name, route, found)
 		}
 		r := c.q
-		if err := s.Direct(&r); err != nil || r.Quorum != c.quorum {
+		if err := s.SetRecipients(&r); err != nil || r.Quorum != c.quorum {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -649,7 +649,7 @@ func TestWhatIsAskedTogetherHasTheShorterTime(t *testing.T) {
 		q.Caller, q.CreatedAt, q.Patience = self, time.Now(), c.patience
 		c.part.Tags = tagged("", "@write:/srv/prod").Tags
 		s.Routes = []engine.Route{c.part, c.whole}
-		if err := s.Direct(&q); err != nil || q.Timeout() != c.waits || q.EscalateAt.Sub(q.CreatedAt) != c.raises {
+		if err := s.SetRecipients(&q); err != nil || q.Timeout() != c.waits || q.EscalateAt.Sub(q.CreatedAt) != c.raises {
 			t.Errorf("%s: it waits %s and escalates after %s: %v", name, q.Timeout(), q.EscalateAt.Sub(q.CreatedAt), err)
 		}
 	}
@@ -702,7 +702,7 @@ func TestAReloadAsksNobodyForAnothersPart(t *testing.T) {
 	q.ID, q.Caller, q.CreatedAt = "r", self, time.Now()
 	prod := tagged("", "@write:/srv/prod").Tags
 	s.Routes = []engine.Route{{Tags: prod, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
-	if err := s.Direct(&q); err != nil || q.Quorum != 2 {
+	if err := s.SetRecipients(&q); err != nil || q.Quorum != 2 {
 		t.Fatal(q.Quorum, err)
 	}
 	folder, one, calls := tagged("", "@write:/srv"), network("x"), permissions.Request{Kind: permissions.KindTool}
@@ -715,12 +715,12 @@ func TestAReloadAsksNobodyForAnothersPart(t *testing.T) {
 	}{{q: q}, {q: folder}, {q: calls}, {q: one, asks: true}} {
 		c.q.ID, c.q.Caller, c.q.CreatedAt = "r", self, q.CreatedAt
 		s.Routes = []engine.Route{{Tags: prod, Ask: []string{"sam"}}, {Tools: []string{"deploy"}, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
-		if err := s.Direct(&c.q); err != nil || (c.q.Quorum == 2) == c.asks {
+		if err := s.SetRecipients(&c.q); err != nil || (c.q.Quorum == 2) == c.asks {
 			t.Fatal(i, c.q.Quorum, err)
 		}
 		for _, parts := range [][]engine.Route{s.Routes[:2], nil} { // a reload may take the parts' routes away
 			s.Routes = append(slices.Clone(parts), engine.Route{Ask: []string{"fay", "kim"}})
-			if e := s.Asks(c.q, q.CreatedAt); slices.Contains(e.Asked, "kim") != c.asks {
+			if e := s.CurrentRecipients(c.q, q.CreatedAt); slices.Contains(e.Asked, "kim") != c.asks {
 				t.Errorf("%d: of %s, any %d can allow what asked %s", i, e.Asked, c.q.Quorum, c.q.Asked)
 			}
 		}

@@ -51,7 +51,7 @@ func addCodes[T any](ctx context.Context, s Store, all []T, of func(*T) (permiss
 
 // History lists what is settled, oldest first, to the operator; to a person, what was put to them.
 func (j *journal) History(ctx context.Context, id connectors.Identity, of permissions.Past) ([]permissions.Request, error) {
-	who, err := j.Sees(id)
+	who, err := j.MaySeeRequestsOf(id)
 	if err != nil {
 		return nil, err
 	}

@@ -210,7 +210,7 @@ func (k *locks) Unlock(ctx context.Context, id connectors.Identity, name string)
 	l = all[i]
 	l.Unsaved = nil
 	if !id.Operator {
-		if err := k.Apart(noting, id, ""); err != nil {
+		if err := k.RefuseAskingAccount(noting, id, ""); err != nil {
 			return l, false, err
 		}
 		if l, err = k.agree(noting, l, who, id); err != nil || len(l.Unlocking) < unlockers {
@@ -241,7 +241,7 @@ func (k *locks) agree(ctx context.Context, l permissions.Lock, who string, id co
 			others = append(others, p.Name)
 		}
 	}
-	theirs := directory.Voices(k.Settings().People)
+	theirs := directory.UnlockedAccounts(k.Settings().People)
 	if len(others) < unlockers || !slices.Contains(others, who) {
 		return l, permissions.OperatorUnlocks(l.Person)
 	}

@@ -310,7 +310,7 @@ func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permi
 
 // addGivers adds to grants who gave them, if that may have been several people.
 func (e *Engine) addGivers(ctx context.Context, all []permissions.Grant) error {
-	if !e.Settings().Several() {
+	if !e.Settings().HasQuorumRoute() {
 		return nil
 	}
 	for i, g := range all {

@@ -170,7 +170,7 @@ func (e *Engine) EventsFor(
 	}
 	var people []string
 	for _, g := range grants {
-		if !g.Live(caller, session, e.clock.Now()) || !slices.Contains(g.Tags, permissions.Events) || !e.Settings().Stands(g, q) {
+		if !g.Live(caller, session, e.clock.Now()) || !slices.Contains(g.Tags, permissions.Events) || !e.Settings().GrantHolds(g, q) {
 			continue
 		}
 		if people = append(people, g.By); g.By == directory.OperatorName && err == nil {
@@ -214,7 +214,7 @@ func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, ses
 // Grants lists at most limit grants in force after one, oldest first: from requests that this person received, and all of them for the
 // operator.
 func (e *Engine) Grants(ctx context.Context, id connectors.Identity, after permissions.ID, limit int) ([]permissions.Grant, error) {
-	who, err := e.Sees(id)
+	who, err := e.MaySeeRequestsOf(id)
 	if err != nil {
 		return nil, err
 	}

@@ -206,7 +206,7 @@ func counts(s *directory.Settings, r permissions.Request, v permissions.Vote) bo
 	after.Answer, after.DecidedBy, after.Votes = v.Answer, v.By, append(slices.Clone(r.Votes), v)
 	return len(after.Votes) < r.Quorum || !slices.ContainsFunc(after.GrantsLeft(), func(g permissions.Grant) bool {
 		g.Several = after.GaveTo(g)
-		return !s.Stands(g, r)
+		return !s.GrantHolds(g, r)
 	})
 }
 

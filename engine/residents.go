@@ -76,7 +76,7 @@ func (c approvals) Held(ctx context.Context, caller permissions.Caller, session 
 			continue
 		}
 		for _, t := range permissions.Missing(g.Tags, held) {
-			if s.Stands(g, permissions.Request{Kind: permissions.KindPermission, Caller: caller, Session: session, Tags: []permissions.Tag{t}}) {
+			if s.GrantHolds(g, permissions.Request{Kind: permissions.KindPermission, Caller: caller, Session: session, Tags: []permissions.Tag{t}}) {
 				held = append(held, t)
 			}
 		}

@@ -102,7 +102,7 @@ func (s *stops) EndStop(ctx context.Context, id connectors.Identity, at time.Tim
 	case !at.IsZero() && !stop.At.Equal(at):
 		return permissions.OtherStop()
 	case stop.By != "":
-		if err := s.Apart(ctx, id, ""); err != nil {
+		if err := s.RefuseAskingAccount(ctx, id, ""); err != nil {
 			return err
 		}
 	}

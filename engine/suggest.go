@@ -27,7 +27,7 @@ func (g *suggestions) GiveRule(
 	case r.Caller.CameFrom(id.UID) && !s.AllowSameUser:
 		return permissions.Grant{}, permissions.OwnAsk(id.UID)
 	}
-	if why := s.MayGive(r, allow, in); why != "" {
+	if why := s.WhyNotGive(r, allow, in); why != "" {
 		return permissions.Grant{}, permissions.NotGiven(why)
 	}
 	now := g.clock.Stamp()

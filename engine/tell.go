@@ -36,7 +36,7 @@ func (e *Engine) Tell(
 		return "", err
 	}
 	s := e.Settings()
-	p, err := s.Listener(caller, to)
+	p, err := s.NoticeRecipient(caller, to)
 	if err != nil {
 		return "", err
 	}

@@ -44,7 +44,7 @@ func (k *tokens) CreateToken(
 	}
 	k.steering.Lock()
 	defer k.steering.Unlock()
-	if person, err = k.Whose(ctx, name, person); err != nil {
+	if person, err = k.TokenOwner(ctx, name, person); err != nil {
 		return "", permissions.Token{}, err
 	}
 	secret := permissions.NewSecret()

@@ -63,12 +63,12 @@ func (g *trusts) TrustAgent(
 	switch {
 	case basis.ID == "":
 		return permissions.Grant{}, permissions.NotTrusted("you have allowed no call of its tools within a day, which would say where it works")
-	case !s.Stands(permissions.Grant{By: who, Rule: permissions.NewGrantedRule(nil, "", permissions.Trusted)}, basis):
+	case !s.GrantHolds(permissions.Grant{By: who, Rule: permissions.NewGrantedRule(nil, "", permissions.Trusted)}, basis):
 		return permissions.Grant{}, permissions.NotTrusted("its name is not proven, or others or several people decide what it asks")
 	case holdsHome(filepath.Clean(basis.Cwd)):
 		return permissions.Grant{}, permissions.NotTrusted("it works in a home folder, or above")
 	}
-	if err := g.Apart(ctx, id, caller); err != nil {
+	if err := g.RefuseAskingAccount(ctx, id, caller); err != nil {
 		return permissions.Grant{}, err
 	}
 	offer := trustOffer{who, basis.Caller.Name, filepath.Clean(basis.Cwd), span}

@@ -169,7 +169,7 @@ func (h *host) talk(ctx context.Context, u permissions.AgentMessage) (ref string
 		return "", false, err
 	}
 	return talker.SendMessage(ctx, connectors.AgentMessage{
-		To: to, Agent: u.Bond.Agent, Text: u.Text, Part: u.Sent, Codes: codes, Silent: to.Quiet.Hold(h.dir.Wall(to)),
+		To: to, Agent: u.Bond.Agent, Text: u.Text, Part: u.Sent, Codes: codes, Silent: to.Quiet.Hold(h.dir.LocalTime(to)),
 	})
 }
 

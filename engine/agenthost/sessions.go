@@ -15,7 +15,7 @@ import (
 func (a *Hosts) Sessions(
 	ctx context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
 ) ([]permissions.SessionView, error) {
-	who, err := a.dir.Sees(id)
+	who, err := a.dir.MaySeeRequestsOf(id)
 	if err != nil {
 		return nil, err
 	}

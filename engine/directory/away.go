@@ -39,7 +39,7 @@ func (d *Directory) SetAway(ctx context.Context, id connectors.Identity, until t
 		return permissions.Wrong("that is you; name somebody else, or nobody")
 	case to != "" && !known:
 		return d.UnknownPerson(to)
-	case to != "" && !s.standsIn(to, p.Name):
+	case to != "" && !s.canDecideFor(to, p.Name):
 		return permissions.Wrong("no route that asks you lets %s decide; name somebody whom it asks, too, or escalates to", to)
 	}
 	if err := d.store.PutAbsence(ctx, a, record); err != nil {
@@ -86,10 +86,10 @@ func (d *Directory) Absences() (all []permissions.Absence) {
 	return all
 }
 
-// standsIn reports whether a route that may ask a person lets another one decide, too.
-func (s *Settings) standsIn(other, person string) bool {
+// canDecideFor reports whether a route that may ask a person lets another one decide, too.
+func (s *Settings) canDecideFor(other, person string) bool {
 	return slices.ContainsFunc(s.Routes, func(t Route) bool {
-		t = t.owned(person)
+		t = t.withOwner(person)
 		return slices.Contains(t.Ask, person) && slices.Contains(append(slices.Clone(t.Ask), t.Escalate.To...), other)
 	})
 }

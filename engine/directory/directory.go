@@ -95,26 +95,26 @@ type Config struct {
 	Recovered func(ctx context.Context, via, person, group string) error
 	// Noticed is called when notices were stored.
 	Noticed func()
-	// Hears reports whether this daemon hears what is written in chats; nil: it does.
-	Hears func() bool
+	// ReadsChats reports whether this daemon hears what is written in chats; nil: it does.
+	ReadsChats func() bool
 }
 
 // Directory knows people and their accounts. It is safe for concurrent use.
 type Directory struct {
-	store     Store
-	clock     timing.Clock
-	log       *slog.Logger
-	changed   func()
-	realign   func(moved bool)
-	recovered func(ctx context.Context, via, person, group string) error
-	noticed   func()
-	hears     func() bool
+	store      Store
+	clock      timing.Clock
+	log        *slog.Logger
+	changed    func()
+	realign    func(moved bool)
+	recovered  func(ctx context.Context, via, person, group string) error
+	noticed    func()
+	readsChats func() bool
 
-	channels map[string]connectors.Connector
-	settings atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
-	base     atomic.Pointer[Settings] // as configured
-	pairing  sync.Mutex               // one pairing at a time
-	given    *given
+	channels   map[string]connectors.Connector
+	settings   atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
+	base       atomic.Pointer[Settings] // as configured
+	pairing    sync.Mutex               // one pairing at a time
+	grantRules *grantRules
 
 	mu        sync.Mutex
 	pairings  []permissions.Pairing
@@ -123,21 +123,21 @@ type Directory struct {
 	locks     []permissions.Lock
 	ended     map[string]int // how often accounts have ceased to answer for somebody
 	absences  []permissions.Absence
-	changes   atomic.Int64         // of absences
-	invited   map[string]invited   // by code
-	reads     map[string]string    // language codes by name, as their app said last
-	missing   []permissions.Record // see [Directory.NoteMissing]
+	changes   atomic.Int64           // of absences
+	links     map[string]pairingLink // by code
+	languages map[string]string      // language codes by name, as their app said last
+	missing   []permissions.Record   // see [Directory.NoteMissing]
 }
 
 // New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.ReadPeople].
 func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
-		noticed: c.Noticed, hears: c.Hears,
-		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
-		ended: map[string]int{}, reads: map[string]string{}, given: &given{set: map[string]compiled{}},
+		noticed: c.Noticed, readsChats: c.ReadsChats,
+		channels: map[string]connectors.Connector{}, links: map[string]pairingLink{},
+		ended: map[string]int{}, languages: map[string]string{}, grantRules: &grantRules{set: map[string]compiledRules{}},
 	}
-	c.Settings.given = d.given
+	c.Settings.grantRules = d.grantRules
 	d.base.Store(&c.Settings)
 	d.settings.Store(&c.Settings)
 	return d
@@ -165,8 +165,8 @@ func (d *Directory) Pairer(via string) connectors.Pairer {
 	return door
 }
 
-// Wall is the wall clock in the person's time zone.
-func (d *Directory) Wall(p connectors.Person) time.Time {
+// LocalTime is the wall clock in the person's time zone.
+func (d *Directory) LocalTime(p connectors.Person) time.Time {
 	if p.Location == nil {
 		return d.clock.Now()
 	}
@@ -176,8 +176,8 @@ func (d *Directory) Wall(p connectors.Person) time.Time {
 // Configure replaces the settings, and reports whether a person has another account than before, or a chat may show something else.
 func (d *Directory) Configure(s Settings) (moved bool) {
 	was := d.base.Swap(&s)
-	d.refill()
-	return Readdressed(was.People, s.People) || !maps.Equal(was.OnlyTitles, s.OnlyTitles) ||
+	d.applyPairings()
+	return AccountsChanged(was.People, s.People) || !maps.Equal(was.OnlyTitles, s.OnlyTitles) ||
 		!slices.EqualFunc(was.Routes, s.Routes, func(a, b Route) bool { return !a.OnlyTitle && !b.OnlyTitle || reflect.DeepEqual(a, b) })
 }
 
@@ -186,7 +186,7 @@ func (d *Directory) ReadPeople(ctx context.Context) error {
 	return cmp.Or(
 		d.ReadOwners(ctx), d.readPairings(ctx),
 		reread(ctx, d, d.store.Suspensions, &d.suspended), reread(ctx, d, d.readLocks, &d.locks),
-		reread(ctx, d, d.store.Absences, &d.absences), reread(ctx, d, d.store.Languages, &d.reads))
+		reread(ctx, d, d.store.Absences, &d.absences), reread(ctx, d, d.store.Languages, &d.languages))
 }
 
 // readLocks returns the stored locks, and those that could not be stored yet.
@@ -209,7 +209,7 @@ func reread[T any](ctx context.Context, d *Directory, read func(context.Context)
 	d.mu.Lock()
 	*into = stored
 	d.mu.Unlock()
-	d.refill()
+	d.applyPairings()
 	return nil
 }
 
@@ -247,8 +247,8 @@ func (d *Directory) Person(id connectors.Identity) (connectors.Person, error) {
 // noteLanguage notes in which language a person's app is, and reports whether that is new.
 func (d *Directory) noteLanguage(name string, in i18n.Language) bool {
 	d.mu.Lock()
-	was := d.reads[name]
-	d.reads[name] = string(in)
+	was := d.languages[name]
+	d.languages[name] = string(in)
 	d.mu.Unlock()
 	if was == string(in) {
 		return false
@@ -256,7 +256,7 @@ func (d *Directory) noteLanguage(name string, in i18n.Language) bool {
 	if err := d.store.PutLanguage(context.Background(), name, string(in)); err != nil {
 		d.log.Warn("store the language of a person", "person", name, "err", err)
 	}
-	d.refill()
+	d.applyPairings()
 	return true
 }
 
@@ -268,16 +268,16 @@ func (d *Directory) Operator(id connectors.Identity) (string, error) {
 	return d.Who(id)
 }
 
-// apartFor is how long an account counts as one that agents ask from.
-const apartFor = 30 * 24 * time.Hour
+// askingAccountFor is how long an account counts as one that agents ask from.
+const askingAccountFor = 30 * 24 * time.Hour
 
-// Apart refuses, except the operator, an account from which a caller has asked, or anybody if that is empty: an agent that runs as
+// RefuseAskingAccount refuses, except the operator, an account from which a caller has asked, or anybody if that is empty: an agent that runs as
 // the account could do what its person does.
-func (d *Directory) Apart(ctx context.Context, id connectors.Identity, caller string) error {
+func (d *Directory) RefuseAskingAccount(ctx context.Context, id connectors.Identity, caller string) error {
 	if id.Operator || id.UID < 0 || d.settings.Load().AllowSameUser {
 		return nil
 	}
-	switch asked, err := d.store.AskedFrom(ctx, id.UID, caller, d.clock.Now().Add(-apartFor)); {
+	switch asked, err := d.store.AskedFrom(ctx, id.UID, caller, d.clock.Now().Add(-askingAccountFor)); {
 	case err != nil:
 		return shared.Broken(err)
 	case asked:
@@ -286,8 +286,8 @@ func (d *Directory) Apart(ctx context.Context, id connectors.Identity, caller st
 	return nil
 }
 
-// Sees returns whose requests an identity may see; empty, everybody's, for the operator.
-func (d *Directory) Sees(id connectors.Identity) (who string, err error) {
+// MaySeeRequestsOf returns whose requests an identity may see; empty, everybody's, for the operator.
+func (d *Directory) MaySeeRequestsOf(id connectors.Identity) (who string, err error) {
 	if who, err = d.Who(id); id.Operator {
 		who = ""
 	}
@@ -297,8 +297,8 @@ func (d *Directory) Sees(id connectors.Identity) (who string, err error) {
 // People returns everybody in the configuration with their paired accounts, without the suspended ones.
 func (d *Directory) People() []connectors.Person { return slices.Clone(d.settings.Load().People) }
 
-// Whose returns the person of a new token: the named one, else the person of the existing tokens of that name.
-func (d *Directory) Whose(ctx context.Context, name, person string) (string, error) {
+// TokenOwner returns the person of a new token: the named one, else the person of the existing tokens of that name.
+func (d *Directory) TokenOwner(ctx context.Context, name, person string) (string, error) {
 	if _, known := d.settings.Load().Person(person); person != "" && (!known || person == OperatorName) {
 		return "", permissions.Invalid(fmt.Errorf("nobody in people is called %q", person))
 	}
@@ -333,21 +333,21 @@ func (d *Directory) ReadOwners(ctx context.Context) error {
 	}, &d.owners)
 }
 
-// refill applies the pairings to the configuration and removes the suspended accounts.
-func (d *Directory) refill() {
+// applyPairings applies the pairings to the configuration and removes the suspended accounts.
+func (d *Directory) applyPairings() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := *d.base.Load()
-	s.owners, s.given = d.owners, d.given
-	s.People = d.filled()
+	s.owners, s.grantRules = d.owners, d.grantRules
+	s.People = d.peopleWithPairings()
 	for _, a := range d.suspended {
 		if d.Pairer(a.Via) != nil {
-			empty(s.People, a)
+			removeAccount(s.People, a)
 		}
 	}
-	d.unconfirmed(s.People)
-	d.shut(s.People)
-	d.note(d.settings.Load().People, s.People)
+	d.removeUnconfirmed(s.People)
+	d.applyLocks(s.People)
+	d.countEnded(d.settings.Load().People, s.People)
 	for i, p := range s.People { // what a locked person said does not count
 		at := slices.IndexFunc(d.absences, func(a permissions.Absence) bool { return a.Person == p.Name })
 		if at >= 0 && p.Locked == "" {
@@ -358,23 +358,23 @@ func (d *Directory) refill() {
 	d.changed()
 }
 
-// filled returns everybody in the configuration, with their paired accounts. The lock is held.
-func (d *Directory) filled() []connectors.Person {
+// peopleWithPairings returns everybody in the configuration, with their paired accounts. The lock is held.
+func (d *Directory) peopleWithPairings() []connectors.Person {
 	people := slices.Clone(d.base.Load().People)
 	for i, p := range people {
-		people[i].Language = cmp.Or(p.Language, i18n.Known(d.reads[p.Name]))
+		people[i].Language = cmp.Or(p.Language, i18n.Known(d.languages[p.Name]))
 	}
 	for _, p := range d.pairings {
 		if door := d.Pairer(p.Via); door != nil {
-			fill(people, p)
+			addPairedAccount(people, p)
 		}
 	}
 	return people
 }
 
-// fill gives a person their paired account, unless the configuration gives them one, or gives it to another person: the
+// addPairedAccount gives a person their paired account, unless the configuration gives them one, or gives it to another person: the
 // file wins. The account's alias on the channel applies either way.
-func fill(people []connectors.Person, p permissions.Pairing) {
+func addPairedAccount(people []connectors.Person, p permissions.Pairing) {
 	taken := slices.ContainsFunc(people, func(o connectors.Person) bool { return o.Addresses[p.Via] == p.Address })
 	for i, o := range people {
 		if o.Name == p.Person && o.Addresses[p.Via] == "" && !taken {
@@ -403,8 +403,8 @@ func (d *Directory) UnknownPerson(name string) error {
 	return permissions.NoPerson(name, known)
 }
 
-// Readdressed reports whether a person has another account than before.
-func Readdressed(before, now []connectors.Person) bool {
+// AccountsChanged reports whether a person has another account than before.
+func AccountsChanged(before, now []connectors.Person) bool {
 	return slices.ContainsFunc(now, func(p connectors.Person) bool {
 		return slices.ContainsFunc(before, func(o connectors.Person) bool {
 			return o.Name == p.Name && !maps.Equal(o.Addresses, p.Addresses)

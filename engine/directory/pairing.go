@@ -11,12 +11,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// invited is the person and the channel of a link.
-type invited struct {
-	name string
-	door connectors.Pairer
-	via  string
-	ends func() bool // reports whether the link is over
+// pairingLink is the person and the channel of a link.
+type pairingLink struct {
+	name   string
+	pairer connectors.Pairer
+	via    string
+	ends   func() bool // reports whether the link is over
 	// proposed is the unknown sender whose account the operator is asked about, instead of whoever follows the link.
 	proposed permissions.UnknownSender
 }
@@ -31,11 +31,11 @@ func (d *Directory) Invite(
 	if err != nil {
 		return connectors.Invitation{}, err
 	}
-	if d.hears != nil && !d.hears() {
+	if d.readsChats != nil && !d.readsChats() {
 		return connectors.Invitation{}, permissions.PairElsewhere()
 	}
 	if at := person.Addresses[via]; at != "" && !d.isSuspended(via, at) {
-		return connectors.Invitation{}, inFile(name, via)
+		return connectors.Invitation{}, configuredError(name, via)
 	}
 	i, err := door.Invite(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *Directory) Invite(
 			Code: permissions.CodeBroken, Exit: permissions.ExitOther, Text: fmt.Sprintf("No link can be made just now: %v.", err),
 		}
 	}
-	in := invited{name: name, door: door, via: via, ends: func() bool { return !d.clock.Now().Before(i.Until) }}
+	in := pairingLink{name: name, pairer: door, via: via, ends: func() bool { return !d.clock.Now().Before(i.Until) }}
 	s, found, err := d.sender(ctx, func(s permissions.UnknownSender) bool { return s.Via == via && s.Proposed.Person == name })
 	if err != nil {
 		return connectors.Invitation{}, err
@@ -54,12 +54,12 @@ func (d *Directory) Invite(
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for code, old := range d.invited {
+	for code, old := range d.links {
 		if old.ends() {
-			delete(d.invited, code)
+			delete(d.links, code)
 		}
 	}
-	d.invited[i.Code] = in
+	d.links[i.Code] = in
 	return i, nil
 }
 
@@ -69,17 +69,17 @@ func (d *Directory) Guest(ctx context.Context, id connectors.Identity, code stri
 	if err != nil {
 		return connectors.PairingCandidate{}, err
 	}
-	g, err := in.door.AwaitCandidate(ctx, code)
+	g, err := in.pairer.AwaitCandidate(ctx, code)
 	if errors.Is(err, connectors.ErrNoInvitation) {
 		d.forget(code)
-		return connectors.PairingCandidate{}, overLink()
+		return connectors.PairingCandidate{}, linkOverError()
 	}
 	if err != nil {
 		return connectors.PairingCandidate{}, err
 	}
 	if owner := d.owner(in.via, g.Address); owner != "" && owner != in.name {
 		d.forget(code)
-		in.door.Dismiss(code)
+		in.pairer.Dismiss(code)
 		return connectors.PairingCandidate{}, permissions.OthersAccount(g.Address, owner)
 	}
 	return g, nil
@@ -100,7 +100,7 @@ func (d *Directory) Pair(
 	}
 	d.pairing.Lock()
 	defer d.pairing.Unlock()
-	if err := d.mayBring(id, in, address); err != nil {
+	if err := d.checkAccount(id, in, address); err != nil {
 		return now, was, err
 	}
 	who, err := d.Who(id)
@@ -113,7 +113,7 @@ func (d *Directory) Pair(
 
 // pair stores a pairing and puts it into force. The lock pairing is held.
 func (d *Directory) pair(
-	ctx context.Context, in invited, now permissions.Pairing, code, by, via string,
+	ctx context.Context, in pairingLink, now permissions.Pairing, code, by, via string,
 ) (_, was permissions.Pairing, err error) {
 	now.PairedAt = d.clock.Stamp()
 	if was, err = d.store.Pair(ctx, now, by, via); err != nil {
@@ -134,34 +134,34 @@ func (d *Directory) pair(
 		d.log.Error("show pending requests to a paired person", "person", in.name, "err", err)
 	}
 	if was.Address != "" && !d.isSuspended(in.via, was.Address) {
-		in.door.Release(was.Address, in.name)
+		in.pairer.Release(was.Address, in.name)
 	}
-	in.door.Greet(code, address, in.name)
+	in.pairer.Greet(code, address, in.name)
 	return now, was, nil
 }
 
 // guest returns who followed the link with that code, if it is the expected account.
-func (in invited) guest(ctx context.Context, code, address string) (connectors.PairingCandidate, error) {
+func (in pairingLink) guest(ctx context.Context, code, address string) (connectors.PairingCandidate, error) {
 	present, cancel := context.WithCancel(ctx)
 	cancel() // the expected guest is there already
-	g, err := in.door.AwaitCandidate(present, code)
+	g, err := in.pairer.AwaitCandidate(present, code)
 	switch {
 	case errors.Is(err, connectors.ErrNoInvitation):
-		return g, overLink()
+		return g, linkOverError()
 	case err != nil || g.Address != address:
 		return g, permissions.Wrong("nobody with the account %s came by this link", address)
 	}
 	return g, nil
 }
 
-// mayBring refuses an account that the invited person may not use. The configuration may have changed since.
-func (d *Directory) mayBring(id connectors.Identity, in invited, address string) error {
+// checkAccount refuses an account that the invited person may not use. The configuration may have changed since.
+func (d *Directory) checkAccount(id connectors.Identity, in pairingLink, address string) error {
 	_, person, err := d.pairable(id, in.name, in.via)
 	if err != nil {
 		return err
 	}
 	if own := person.Addresses[in.via]; own != "" && own != address {
-		return inFile(in.name, in.via)
+		return configuredError(in.name, in.via)
 	}
 	if owner := d.owner(in.via, address); owner != "" && owner != in.name {
 		return permissions.OthersAccount(address, owner)
@@ -187,7 +187,7 @@ func (d *Directory) Dismiss(ctx context.Context, id connectors.Identity, code st
 		return err
 	}
 	d.forget(code)
-	in.door.Dismiss(code)
+	in.pairer.Dismiss(code)
 	if in.proposed.Account == "" {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (d *Directory) Unpair(
 		p, _ := d.base.Load().Person(name)
 		has := d.paired(permissions.Pairing{Person: name, Via: via}).Address
 		if own := p.Addresses[via]; own != "" && (has == "" || has == own) {
-			return was, inFile(name, via)
+			return was, configuredError(name, via)
 		}
 	}
 	var closed error
@@ -272,7 +272,7 @@ func (d *Directory) free(name, via string) (door connectors.Pairer, person conne
 func (d *Directory) owner(via, address string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, p := range d.filled() {
+	for _, p := range d.peopleWithPairings() {
 		if address != "" && p.Addresses[via] == address {
 			return p.Name
 		}
@@ -280,15 +280,15 @@ func (d *Directory) owner(via, address string) string {
 	return ""
 }
 
-func (d *Directory) invitation(id connectors.Identity, code string) (invited, error) {
+func (d *Directory) invitation(id connectors.Identity, code string) (pairingLink, error) {
 	if !id.Operator {
-		return invited{}, permissions.OperatorOnly()
+		return pairingLink{}, permissions.OperatorOnly()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	in, known := d.invited[code]
+	in, known := d.links[code]
 	if !known {
-		return invited{}, overLink()
+		return pairingLink{}, linkOverError()
 	}
 	return in, nil
 }
@@ -296,7 +296,7 @@ func (d *Directory) invitation(id connectors.Identity, code string) (invited, er
 func (d *Directory) forget(code string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.invited, code)
+	delete(d.links, code)
 }
 
 // readPairings puts the stored pairings into force.
@@ -304,19 +304,19 @@ func (d *Directory) readPairings(ctx context.Context) error {
 	return reread(ctx, d, d.store.Pairings, &d.pairings)
 }
 
-func overLink() error {
+func linkOverError() error {
 	return &permissions.Refusal{
 		Code: permissions.CodeGone, Exit: permissions.ExitNobody,
 		Text: "The link works no more: it is used, or its time is over. Nothing was changed.",
 	}
 }
 
-func inFile(name, via string) error {
+func configuredError(name, via string) error {
 	return permissions.Wrong("%s's %s account stands in the configuration, which wins; change it there", name, via)
 }
 
-// Enrolled reports whether an unknown sender is a known person by now.
-func (d *Directory) Enrolled(s permissions.UnknownSender) bool {
+// IsKnown reports whether an unknown sender is a known person by now.
+func (d *Directory) IsKnown(s permissions.UnknownSender) bool {
 	door := d.Pairer(s.Via)
 	return door != nil && slices.ContainsFunc(d.settings.Load().People, func(p connectors.Person) bool {
 		return p.Addresses[s.Via] == s.Account
@@ -333,7 +333,7 @@ func (d *Directory) PairSender(
 	defer d.pairing.Unlock()
 	who, err := d.Who(id)
 	if err == nil {
-		err = d.Apart(ctx, id, "")
+		err = d.RefuseAskingAccount(ctx, id, "")
 	}
 	if err != nil {
 		return s, false, err
@@ -369,7 +369,7 @@ func (d *Directory) PairSender(
 		return s, false, permissions.AnotherConfirms(name)
 	}
 	now := permissions.Pairing{Person: name, Via: s.Via, Address: s.Account, Alias: s.Alias}
-	_, _, err = d.pair(ctx, invited{name: name, door: door, via: s.Via}, now, "", who, id.Via)
+	_, _, err = d.pair(ctx, pairingLink{name: name, pairer: door, via: s.Via}, now, "", who, id.Via)
 	return s, err == nil, err
 }
 
@@ -457,7 +457,7 @@ func (d *Directory) senders(ctx context.Context) ([]permissions.UnknownSender, e
 	if err != nil {
 		return nil, shared.Broken(err)
 	}
-	voices, now := Voices(d.settings.Load().People), d.clock.Now()
+	voices, now := UnlockedAccounts(d.settings.Load().People), d.clock.Now()
 	all = slices.DeleteFunc(all, func(s permissions.UnknownSender) bool {
 		return d.Pairer(s.Via) == nil || d.owner(s.Via, s.Account) != ""
 	})
@@ -488,7 +488,7 @@ func (d *Directory) Unpaired(via string) (names []string) {
 func (d *Directory) accountOf(name, via string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, p := range d.filled() {
+	for _, p := range d.peopleWithPairings() {
 		if p.Name == name {
 			return p.Addresses[via]
 		}

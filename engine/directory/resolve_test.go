@@ -14,10 +14,10 @@ func TestWhereANameLeadsIsUnknownWhereItsFileSystemDoesNotAnswer(t *testing.T) {
 		for range 4 {
 			_, _ = own.AnswerTo("helper", "/", func() (int, error) { <-answers; return 0, nil })
 		}
-		if to := resolving("helper")("/etc/../srv"); to != "" {
+		if to := linkResolver("helper")("/etc/../srv"); to != "" {
 			t.Errorf("it leads to %q", to)
 		}
-		if to := resolving("other")("/etc/../srv"); to != "/srv" {
+		if to := linkResolver("other")("/etc/../srv"); to != "/srv" {
 			t.Errorf("for another agent it leads to %q", to)
 		}
 	})

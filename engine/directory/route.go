@@ -35,7 +35,7 @@ type Settings struct {
 	Editor        bool                // the asker's own editor may answer what permits nothing; see [Engine.Reply]
 	Asking        map[string][]string // by hook dialect, the names of tools that only ask
 	OnlyTitles    map[string]bool     // the channels that show no more than titles
-	Believed      []string            // callers on other machines whose hooks are believed about where names lead there
+	TrustedLinks  []string            // callers on other machines whose hooks are believed about where names lead there
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// For the daemon's own agents, by the caller's name ("agent:helper"); see also [Settings.PolicyOf].
@@ -43,14 +43,14 @@ type Settings struct {
 	Policies map[string]permissions.Policy  // instead of Policy
 	Holdings map[string][]permissions.Tag   // granted by the configuration
 
-	owners map[string]string // persons by the caller names of their tokens; the engine fills it in
-	given  *given            // nil: the rules of grants are compiled each time
+	owners     map[string]string // persons by the caller names of their tokens; the engine fills it in
+	grantRules *grantRules       // nil: the rules of grants are compiled each time
 }
 
 // PolicyOf returns the policy of a caller, with the holdings from the configuration. An agent started by one of ours has
 // the policy of that one and no holdings.
 func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
-	p, found := inherited(s.Policies, c)
+	p, found := valueForAgent(s.Policies, c)
 	if !found {
 		p = s.Policy
 	}
@@ -58,17 +58,17 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 		p.Held = s.Holdings[c.Name]
 	}
 	p.Reads = acts.Reads
-	p.Rules, p.Stands = s.ruling, s.Stands
+	p.Rules, p.Stands = s.judge, s.GrantHolds
 	return p
 }
 
-// ruling judges a call by the rules, and those of live grants.
-func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []permissions.Grant, now time.Time) permissions.Ruling {
-	granted, ids := s.given.rules(r.Caller, live)
+// judge judges a call by the rules, and those of live grants.
+func (s *Settings) judge(r permissions.Request, c permissions.Call, live []permissions.Grant, now time.Time) permissions.Ruling {
+	granted, ids := s.grantRules.rules(r.Caller, live)
 	if s.Rules.Len()+granted.Len() == 0 {
 		return permissions.Ruling{}
 	}
-	call := s.ruled(r, c)
+	call := s.ruleCall(r, c)
 	call.At = now
 	v := s.Rules.JudgeWith(call, granted)
 	ruling := permissions.Ruling{
@@ -87,9 +87,9 @@ func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []perm
 	return ruling
 }
 
-// Stands reports whether a grant holds for what r asks, by the route that it has now: whether as many as that takes of those whom it may
+// GrantHolds reports whether a grant holds for what r asks, by the route that it has now: whether as many as that takes of those whom it may
 // ask have given it, nobody who gave it is locked, and its scope is still on offer. Only callers whose names are proven can be trusted.
-func (s *Settings) Stands(g permissions.Grant, r permissions.Request) bool {
+func (s *Settings) GrantHolds(g permissions.Grant, r permissions.Request) bool {
 	route, found := s.RouteOf(r)
 	givers := 0
 	for _, name := range g.Givers() {
@@ -112,30 +112,30 @@ func (s *Settings) Stands(g permissions.Grant, r permissions.Request) bool {
 	})
 }
 
-// Several reports whether a route takes several people.
-func (s *Settings) Several() bool {
+// HasQuorumRoute reports whether a route takes several people.
+func (s *Settings) HasQuorumRoute() bool {
 	return slices.ContainsFunc(s.Routes, func(t Route) bool { return t.Quorum > 1 })
 }
 
-// given has the compiled rules of callers' grants. It is safe for concurrent use; nil keeps nothing.
-type given struct {
+// grantRules has the compiled rules of callers' grants. It is safe for concurrent use; nil keeps nothing.
+type grantRules struct {
 	mu  sync.Mutex
-	set map[string]compiled // by caller
+	set map[string]compiledRules // by caller
 }
 
-// compiled are the rules of some grants.
-type compiled struct {
+// compiledRules are the rules of some grants.
+type compiledRules struct {
 	of  string // the ids and rules of the grants
 	ids []permissions.ID
 	set *rules.Set
 }
 
-// maxGiven bounds the callers whose rules are kept.
-const maxGiven = 1000
+// maxGrantRules bounds the callers whose rules are kept.
+const maxGrantRules = 1000
 
 // rules returns the rules of a caller's grants, and the grant of each. A rule that this version does not accept gives nothing.
-func (g *given) rules(caller permissions.Caller, live []permissions.Grant) (*rules.Set, []permissions.ID) {
-	var c compiled
+func (g *grantRules) rules(caller permissions.Caller, live []permissions.Grant) (*rules.Set, []permissions.ID) {
+	var c compiledRules
 	for _, grant := range live {
 		if grant.Rule != "" {
 			c.of += string(grant.ID) + " " + string(grant.Rule) + "\n"
@@ -167,7 +167,7 @@ func (g *given) rules(caller permissions.Caller, live []permissions.Grant) (*rul
 	}
 	c.set, _ = rules.Compile(all)
 	if g != nil {
-		if len(g.set) >= maxGiven {
+		if len(g.set) >= maxGrantRules {
 			clear(g.set)
 		}
 		g.set[caller.Name] = c
@@ -184,9 +184,9 @@ func (s *Settings) Propose(
 		return p, "it is not one call of a tool"
 	}
 	at := func(r permissions.Request, c permissions.Call) rules.Call {
-		call := s.ruled(r, c)
+		call := s.ruleCall(r, c)
 		call.At = now
-		if r.Hook != "" && s.believes(r.Caller) && call.Resolve == nil { // what its hook said of links is not stored
+		if r.Hook != "" && s.trustsLinks(r.Caller) && call.Resolve == nil { // what its hook said of links is not stored
 			call.Resolve = filepath.Clean
 		}
 		return call
@@ -224,9 +224,9 @@ func (s *Settings) reachesOwn(allow []string) bool {
 	})
 }
 
-// MayGive returns why a person may not give a rule that daycared suggest proposed, for the caller of an approved request; empty: they may.
+// WhyNotGive returns why a person may not give a rule that daycared suggest proposed, for the caller of an approved request; empty: they may.
 // The rule must load, and cover something that the request did, where it was done. One person gives it, so its route must need no more.
-func (s *Settings) MayGive(r permissions.Request, allow []string, in string) (why string) {
+func (s *Settings) WhyNotGive(r permissions.Request, allow []string, in string) (why string) {
 	rule := rules.Rule{Allow: allow, In: in}
 	set, found := rules.Compile([]rules.Rule{rule})
 	if err := rules.Failed(found); err != nil {
@@ -234,7 +234,7 @@ func (s *Settings) MayGive(r permissions.Request, allow []string, in string) (wh
 	}
 	route, _ := s.RouteOf(r)
 	covers := func(c permissions.Call) bool {
-		call := s.ruled(r, c)
+		call := s.ruleCall(r, c)
 		if call.Resolve == nil { // what its hook said of links is not stored
 			call.Resolve = filepath.Clean
 		}
@@ -255,32 +255,32 @@ func (s *Settings) MayGive(r permissions.Request, allow []string, in string) (wh
 	return ""
 }
 
-// believes reports whether rules hold for what a caller's hook says of links: it runs on this machine, or its token is trusted with that.
-func (s *Settings) believes(c permissions.Caller) bool {
-	return c.UID >= 0 || slices.Contains(s.Believed, c.Name)
+// trustsLinks reports whether rules hold for what a caller's hook says of links: it runs on this machine, or its token is trusted with that.
+func (s *Settings) trustsLinks(c permissions.Caller) bool {
+	return c.UID >= 0 || slices.Contains(s.TrustedLinks, c.Name)
 }
 
-// ruled is a call as rules judge it. What our own agents call runs on this machine, so its links are resolved here. A hook that is believed
+// ruleCall is a call as rules judge it. What our own agents call runs on this machine, so its links are resolved here. A hook that is believed
 // says where names lead; of every other caller nothing is known.
-func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
+func (s *Settings) ruleCall(r permissions.Request, c permissions.Call) rules.Call {
 	call := rules.Call{
 		Agent: r.Caller.Proven(), Person: s.owner(r.Caller), Dialect: r.Hook, Tool: c.Tool, Folder: r.Cwd, Root: r.Cwd,
 	}
 	call.Input, call.Condensed = r.Whole(c)
 	switch {
 	case r.Caller.Ours():
-		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), resolving(r.Caller.Name)
-	case r.Hook != "" && s.believes(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) &&
+		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), linkResolver(r.Caller.Name)
+	case r.Hook != "" && s.trustsLinks(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) &&
 		filepath.Clean(r.Leads.Root) == r.Leads.Root:
 		call.Root, call.Resolve = r.Leads.Root, r.Leads.Resolve
-	case r.Hook != "" && s.believes(r.Caller):
+	case r.Hook != "" && s.trustsLinks(r.Caller):
 		call.Leads.Names = r.Elsewhere() // of a stored request
 	}
 	return call
 }
 
-// resolving is [own.Links.Leads] for a caller; "" where that is not known, or a file system does not answer.
-func resolving(caller string) func(name string) string {
+// linkResolver is [own.Links.Leads] for a caller; "" where that is not known, or a file system does not answer.
+func linkResolver(caller string) func(name string) string {
 	left := own.Follow()
 	return func(name string) string {
 		links := *left
@@ -297,8 +297,8 @@ func resolving(caller string) func(name string) string {
 	}
 }
 
-// inherited returns the value for an agent of ours: its own, or that of the agent that started it, its name's prefix.
-func inherited[T any](all map[string]T, c permissions.Caller) (v T, found bool) {
+// valueForAgent returns the value for an agent of ours: its own, or that of the agent that started it, its name's prefix.
+func valueForAgent[T any](all map[string]T, c permissions.Caller) (v T, found bool) {
 	if !c.Ours() {
 		return v, false
 	}
@@ -434,7 +434,7 @@ func glob(pattern, name string) bool {
 
 // owner returns the owner of a caller: its token's person, else the person of the account it runs as; empty: nobody.
 func (s *Settings) owner(c permissions.Caller) string {
-	if bond, found := inherited(s.Bonds, c); found {
+	if bond, found := valueForAgent(s.Bonds, c); found {
 		return bond.Person
 	}
 	name := s.owners[c.Name]
@@ -455,9 +455,9 @@ func (s *Settings) OwnerOf(c permissions.Caller) string {
 	return s.owner(c)
 }
 
-// AskedAlone returns the recipient of r whom it concerns by itself: the owner of the agent, or the only one; empty: none.
+// SingleRecipient returns the recipient of r whom it concerns by itself: the owner of the agent, or the only one; empty: none.
 // Requests that take several people, and those of high risk, concern all of them.
-func (s *Settings) AskedAlone(r permissions.Request) string {
+func (s *Settings) SingleRecipient(r permissions.Request) string {
 	switch owner := s.owner(r.Caller); {
 	case r.HighRisk || r.Quorum > 1 || len(r.Asked) == 0:
 		return ""
@@ -469,9 +469,9 @@ func (s *Settings) AskedAlone(r permissions.Request) string {
 	return ""
 }
 
-// owned returns a route with the owner's name where it asks the owner. If the agent has no owner, those of Escalate are
+// withOwner returns a route with the owner's name where it asks the owner. If the agent has no owner, those of Escalate are
 // asked at once; without them, nobody is.
-func (t Route) owned(owner string) Route {
+func (t Route) withOwner(owner string) Route {
 	if !slices.Contains(t.Ask, permissions.OwnerName) && !slices.Contains(t.Escalate.To, permissions.OwnerName) {
 		return t
 	}
@@ -498,18 +498,18 @@ func (t Route) owned(owner string) Route {
 }
 
 // RouteOf returns the first matching route, else for an agent of ours one to its own person; without people, everything
-// goes to the operator. A route to a missing owner asks nobody. If routes before that are for a part of r, it is [Route.with] them.
+// goes to the operator. A route to a missing owner asks nobody. If routes before that are for a part of r, it is [Route.combine] them.
 func (s *Settings) RouteOf(r permissions.Request) (Route, bool) {
 	all := s.routesOf(r)
 	if len(all) == 0 {
 		return Route{}, false
 	}
-	return all[len(all)-1].with(all[:len(all)-1]), true
+	return all[len(all)-1].combine(all[:len(all)-1]), true
 }
 
-// with is t where some routes are for a part of what is asked: whoever allows it could allow each part, and as soon. It asks those whom all
+// combine is t where some routes are for a part of what is asked: whoever allows it could allow each part, and as soon. It asks those whom all
 // of these routes ask, if they are enough for each; else all of them, and takes so many that each part has enough of its own.
-func (t Route) with(parts []Route) Route {
+func (t Route) combine(parts []Route) Route {
 	if len(parts) == 0 {
 		return t
 	}
@@ -524,26 +524,26 @@ func (t Route) with(parts []Route) Route {
 		if o.Group != t.Group {
 			t.Group = "" // one of them keeps it out of there
 		}
-		asked = append(asked, outside(o.first(), asked)...)
+		asked = append(asked, notIn(o.askedFirst(), asked)...)
 	}
 	strange := func(of func(Route) []string) func(string) bool {
 		return func(name string) bool {
 			return slices.ContainsFunc(all, func(o Route) bool { return !slices.Contains(of(o), name) })
 		}
 	}
-	later := slices.DeleteFunc(outside(t.Escalate.To, asked), strange(Route.people))
-	t.Ask, t.Escalate.To, t.Quorum = slices.DeleteFunc(slices.Clone(asked), strange(Route.first)), later, most
+	later := slices.DeleteFunc(notIn(t.Escalate.To, asked), strange(Route.people))
+	t.Ask, t.Escalate.To, t.Quorum = slices.DeleteFunc(slices.Clone(asked), strange(Route.askedFirst)), later, most
 	if len(t.Ask) == 0 || len(t.Ask)+len(later) < most {
 		t.Ask = asked
 		for _, o := range all {
-			t.Quorum = max(t.Quorum, o.Quorum+len(outside(asked, o.first())))
+			t.Quorum = max(t.Quorum, o.Quorum+len(notIn(asked, o.askedFirst())))
 		}
 	}
 	return t
 }
 
-// first are those whom t asks at once, or all whom it may ask if it takes more.
-func (t Route) first() []string {
+// askedFirst are those whom t asks at once, or all whom it may ask if it takes more.
+func (t Route) askedFirst() []string {
 	if t.Quorum > len(t.Ask) {
 		return t.people()
 	}
@@ -553,8 +553,8 @@ func (t Route) first() []string {
 // people are those whom t may ask.
 func (t Route) people() []string { return slices.Concat(t.Ask, t.Escalate.To) }
 
-// outside returns the names that are not among others.
-func outside(names, others []string) []string {
+// notIn returns the names that are not among others.
+func notIn(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
@@ -567,13 +567,13 @@ func (s *Settings) routesOf(r permissions.Request) (all []Route) {
 		whole, part := t.matches(r)
 		if part {
 			t.Quorum = cmp.Or(t.Quorum, 1)
-			all = append(all, t.owned(s.owner(r.Caller)))
+			all = append(all, t.withOwner(s.owner(r.Caller)))
 		}
 		if whole {
 			return all
 		}
 	}
-	if bond, found := inherited(s.Bonds, r.Caller); found {
+	if bond, found := valueForAgent(s.Bonds, r.Caller); found {
 		return append(all, Route{Ask: []string{bond.Person}, Quorum: 1})
 	}
 	return nil
@@ -604,12 +604,12 @@ func (s *Settings) HidesIn(channel string) bool {
 	return chat && (s.OnlyTitles[channel] || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.OnlyTitle }))
 }
 
-// Listener returns the person of that name if a caller may send them notices: its owner, or a person whom one of its
+// NoticeRecipient returns the person of that name if a caller may send them notices: its owner, or a person whom one of its
 // routes may ask. An empty name is the owner. Other people are unknown to it, and the callers of a locked owner send
 // nothing.
-func (s *Settings) Listener(c permissions.Caller, name string) (connectors.Person, error) {
+func (s *Settings) NoticeRecipient(c permissions.Caller, name string) (connectors.Person, error) {
 	owner := s.OwnerOf(c)
-	people := s.tellable(c, owner)
+	people := s.noticeRecipients(c, owner)
 	if name == "" {
 		name = owner
 	}
@@ -626,8 +626,8 @@ func (s *Settings) Listener(c permissions.Caller, name string) (connectors.Perso
 	return p, nil
 }
 
-// tellable returns the people whom a caller may notify: its owner first, then those of every route that may match it.
-func (s *Settings) tellable(c permissions.Caller, owner string) (people []string) {
+// noticeRecipients returns the people whom a caller may notify: its owner first, then those of every route that may match it.
+func (s *Settings) noticeRecipients(c permissions.Caller, owner string) (people []string) {
 	add := func(names ...string) {
 		for _, name := range names {
 			if _, known := s.Person(name); known && !slices.Contains(people, name) {
@@ -640,7 +640,7 @@ func (s *Settings) tellable(c permissions.Caller, owner string) (people []string
 		if len(t.Agents) > 0 && !slices.ContainsFunc(t.Agents, func(p string) bool { return glob(p, routed(p, c)) }) {
 			continue
 		}
-		t = t.owned(owner)
+		t = t.withOwner(owner)
 		add(append(slices.Clone(t.Ask), t.Escalate.To...)...)
 		if len(t.Tags)+len(t.Tools)+len(t.Kinds) == 0 {
 			break // it matches whatever the caller asks
@@ -649,9 +649,9 @@ func (s *Settings) tellable(c permissions.Caller, owner string) (people []string
 	return people
 }
 
-// Keyboard reports whether the dialog of the asker's own program may answer r before people do: a call that its hook asks
+// KeyboardMayAnswer reports whether the dialog of the asker's own program may answer r before people do: a call that its hook asks
 // about, or a question, that is pending or reached nobody.
-func (s *Settings) Keyboard(r permissions.Request) bool {
+func (s *Settings) KeyboardMayAnswer(r permissions.Request) bool {
 	open := r.State == permissions.Pending || r.State == permissions.Undeliverable
 	if !open || r.Hook == "" && r.Kind != permissions.KindClarification {
 		return false
@@ -716,8 +716,8 @@ func (s *Settings) Identify(id connectors.Identity) (connectors.Person, bool) {
 // longestPatience bounds how long before it is needed one of our own agents may ask for a permission.
 const longestPatience = 24 * time.Hour
 
-// Direct sets the recipients and the deadline.
-func (s *Settings) Direct(r *permissions.Request) error {
+// SetRecipients sets the recipients and the deadline.
+func (s *Settings) SetRecipients(r *permissions.Request) error {
 	route, found := s.RouteOf(*r)
 	asker := *r
 	if asker.Claimed { // routes match proven names
@@ -730,7 +730,7 @@ func (s *Settings) Direct(r *permissions.Request) error {
 		return permissions.NoOwner(asker.Who())
 	}
 	r.Asked, r.Quorum, r.Group = slices.Clone(route.Ask), route.Quorum, route.Group
-	usual, most := s.Times(*r)
+	usual, most := s.Timeouts(*r)
 	if r.Caller.Ours() && r.Session == "" { // for a future run; the schedule sets the time
 		most = max(most, longestPatience)
 	}
@@ -739,12 +739,12 @@ func (s *Settings) Direct(r *permissions.Request) error {
 		return permissions.Invalid(fmt.Errorf("a timeout of %s is too short; it is at least 1s", wait))
 	}
 	r.Deadline = r.CreatedAt.Add(wait)
-	s.pace(r, route)
+	s.scheduleReminders(r, route)
 	return nil
 }
 
-// Times returns how long r waits if its caller does not say, and the most that it may: the shortest of the routes for it and its parts.
-func (s *Settings) Times(r permissions.Request) (usual, most time.Duration) {
+// Timeouts returns how long r waits if its caller does not say, and the most that it may: the shortest of the routes for it and its parts.
+func (s *Settings) Timeouts(r permissions.Request) (usual, most time.Duration) {
 	usual, most = s.Approvals.Timeout, s.Approvals.MaxTimeout
 	for i, t := range s.routesOf(r) {
 		its, longest := s.Approvals.Timeout, cmp.Or(t.Timeout, s.Approvals.MaxTimeout)
@@ -762,8 +762,8 @@ func (s *Settings) Times(r permissions.Request) (usual, most time.Duration) {
 	return usual, most
 }
 
-// pace schedules reminders and the escalation of r.
-func (s *Settings) pace(r *permissions.Request, route Route) {
+// scheduleReminders schedules reminders and the escalation of r.
+func (s *Settings) scheduleReminders(r *permissions.Request, route Route) {
 	if r.Kind == permissions.KindClarification || r.Mode == permissions.ModeContinue {
 		r.Quorum = 1 // the first answer counts
 	}
@@ -809,11 +809,11 @@ func spaced(all []time.Time) (kept []time.Time) {
 	return kept
 }
 
-// Asks returns the recipients of r under these settings: the current ones who are still configured and not locked, and
+// CurrentRecipients returns the recipients of r under these settings: the current ones who are still configured and not locked, and
 // those whom the route of r names now, unless parts of r can have had routes of their own when it was asked, where they could stand in for
 // people of another part. People who wait for an escalation keep waiting. The implicit operator, whom no route names, does not
 // replace people who were asked.
-func (s *Settings) Asks(r permissions.Request, at time.Time) permissions.Reroute {
+func (s *Settings) CurrentRecipients(r permissions.Request, at time.Time) permissions.Reroute {
 	gone := func(name string) bool {
 		p, known := s.Person(name)
 		return !known || p.Locked != ""
@@ -872,6 +872,6 @@ func (s *Settings) Editable(r permissions.Request) error {
 
 // HasAgent reports whether an agent of the daemon's own has that name.
 func (s *Settings) HasAgent(name string) bool {
-	_, ours := inherited(s.Bonds, permissions.Caller{Name: "agent:" + name})
+	_, ours := valueForAgent(s.Bonds, permissions.Caller{Name: "agent:" + name})
 	return ours
 }

@@ -33,7 +33,7 @@ func (d *Directory) Suspend(ctx context.Context, via, address string) error {
 		d.mu.Lock()
 		d.suspended = append(d.suspended, s)
 		d.mu.Unlock()
-		d.refill()
+		d.applyPairings()
 		d.realign(false)
 	}
 	noting, done := shared.Noting(ctx)
@@ -52,11 +52,11 @@ func (d *Directory) lift(via, address string) {
 	d.mu.Lock()
 	d.suspended = slices.DeleteFunc(d.suspended, func(s permissions.Suspension) bool { return s.Via == via && s.Address == address })
 	d.mu.Unlock()
-	d.refill()
+	d.applyPairings()
 }
 
-// unconfirmed removes the accounts that were paired before the store was restored and that the configuration lacks.
-func (d *Directory) unconfirmed(people []connectors.Person) {
+// removeUnconfirmed removes the accounts that were paired before the store was restored and that the configuration lacks.
+func (d *Directory) removeUnconfirmed(people []connectors.Person) {
 	for _, p := range d.pairings {
 		door := d.Pairer(p.Via)
 		if p.SuspendedAt.IsZero() || door == nil || slices.ContainsFunc(d.base.Load().People, func(o connectors.Person) bool {
@@ -64,14 +64,14 @@ func (d *Directory) unconfirmed(people []connectors.Person) {
 		}) {
 			continue
 		}
-		for _, i := range empty(people, permissions.Suspension{Via: p.Via, Address: p.Address}) {
+		for _, i := range removeAccount(people, permissions.Suspension{Via: p.Via, Address: p.Address}) {
 			people[i].Unconfirmed = append(slices.Clip(people[i].Unconfirmed), p.Via)
 		}
 	}
 }
 
-// empty removes a suspended account from everybody who has it, including by the configuration, and returns whose it was.
-func empty(people []connectors.Person, s permissions.Suspension) (whose []int) {
+// removeAccount removes a suspended account from everybody who has it, including by the configuration, and returns whose it was.
+func removeAccount(people []connectors.Person, s permissions.Suspension) (whose []int) {
 	for i, p := range people {
 		if p.Addresses[s.Via] == s.Address {
 			people[i] = p.At(s.Via, "")
@@ -193,7 +193,7 @@ func (d *Directory) AgentNamed(ctx context.Context, name, person string) (caller
 		if n, err := strconv.Atoi(strings.TrimPrefix(full, "uid:")); err == nil {
 			c.UID = n
 		}
-		if (full == name || c.Proven() == name) && (person == "" || slices.Contains(s.tellable(c, s.owner(c)), person)) {
+		if (full == name || c.Proven() == name) && (person == "" || slices.Contains(s.noticeRecipients(c, s.owner(c)), person)) {
 			return c.Root(), nil
 		}
 	}
@@ -206,15 +206,15 @@ func (d *Directory) SetLock(l permissions.Lock, on bool) {
 	d.locks = slices.DeleteFunc(slices.Clone(d.locks), func(o permissions.Lock) bool { return o.Person == l.Person })
 	if on {
 		d.locks = append(d.locks, l)
-		maps.DeleteFunc(d.invited, func(code string, in invited) bool {
+		maps.DeleteFunc(d.links, func(code string, in pairingLink) bool {
 			if in.name == l.Person {
-				in.door.Dismiss(code)
+				in.pairer.Dismiss(code)
 			}
 			return in.name == l.Person
 		})
 	}
 	d.mu.Unlock()
-	d.refill()
+	d.applyPairings()
 }
 
 // AccountsOf returns all accounts of a person, including those from an earlier lock; known is false for an unknown name.
@@ -226,7 +226,7 @@ func (d *Directory) AccountsOf(name string) (all []string, known bool) {
 			all, known = append(all, l.Accounts...), true
 		}
 	}
-	for _, p := range d.filled() {
+	for _, p := range d.peopleWithPairings() {
 		if p.Name == name {
 			all, known = append(all, Accounts(p)...), true
 		}
@@ -264,9 +264,9 @@ func AccountOf(id connectors.Identity) string {
 	return ""
 }
 
-// shut marks the people who are locked, by name or by account, and records in each lock the other names. Votes to end a lock end
+// applyLocks marks the people who are locked, by name or by account, and records in each lock the other names. Votes to end a lock end
 // with the account that they came from. The mutex is held.
-func (d *Directory) shut(people []connectors.Person) {
+func (d *Directory) applyLocks(people []connectors.Person) {
 	for j, l := range d.locks {
 		if d.locks[j].Holds = nil; l.Agent() != "" {
 			continue
@@ -281,14 +281,14 @@ func (d *Directory) shut(people []connectors.Person) {
 			}
 		}
 	}
-	theirs := Voices(people)
+	theirs := UnlockedAccounts(people)
 	for j, l := range d.locks {
 		d.locks[j].Unlocking = slices.DeleteFunc(slices.Clone(l.Unlocking), func(said string) bool { return !slices.Contains(theirs, said) })
 	}
 }
 
-// Voices returns the people who are not locked, once for each of their accounts, as [permissions.Lock] names them.
-func Voices(people []connectors.Person) (all []string) {
+// UnlockedAccounts returns the people who are not locked, once for each of their accounts, as [permissions.Lock] names them.
+func UnlockedAccounts(people []connectors.Person) (all []string) {
 	for _, p := range people {
 		for _, account := range Accounts(p) {
 			if p.Locked == "" {
@@ -299,9 +299,9 @@ func Voices(people []connectors.Person) (all []string) {
 	return all
 }
 
-// note counts the accounts that no longer answer for the person for whom they did. The mutex is held.
-func (d *Directory) note(were, are []connectors.Person) {
-	now := Voices(are)
+// countEnded counts the accounts that no longer answer for the person for whom they did. The mutex is held.
+func (d *Directory) countEnded(were, are []connectors.Person) {
+	now := UnlockedAccounts(are)
 	for _, p := range were {
 		for _, account := range Accounts(p) {
 			if p.Locked == "" && !slices.Contains(now, p.Name+" ("+account+")") {

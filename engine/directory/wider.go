@@ -24,7 +24,7 @@ func Wider(old, next Settings) (all []string) {
 		all = append(all, widerPolicy(name+": ", old.PolicyOf(agent), next.PolicyOf(agent))...)
 	}
 	all = append(all, more("approvals.scopes", old.Approvals.Scopes, next.Approvals.Scopes)...)
-	all = append(all, more("api.trusted_tokens", old.Believed, next.Believed)...)
+	all = append(all, more("api.trusted_tokens", old.TrustedLinks, next.TrustedLinks)...)
 	type limit struct {
 		key         string
 		before, now int

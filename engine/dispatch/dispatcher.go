@@ -263,7 +263,7 @@ func (c *dispatcher) heldBackFor(r permissions.Request, cp permissions.Copy, cop
 	s := c.service.dir.Settings()
 	person, _ := s.Person(cp.Person)
 	most := max(aheadFor, hold(c.connector, person, r))
-	if first := s.AskedAlone(r); cp.Group != "" && slices.ContainsFunc(copies, func(o permissions.Copy) bool {
+	if first := s.SingleRecipient(r); cp.Group != "" && slices.ContainsFunc(copies, func(o permissions.Copy) bool {
 		return o.Person == first && o.Failed == "" && c.service.inChat(o)
 	}) {
 		most = r.Timeout()
@@ -649,7 +649,7 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 		}
 		person, known := l.service.dir.Settings().Person(cp.Person)
 		barred := cp.Group == "" && (!known || directory.AccountProblem(person, l.connector.Name()) != nil)
-		moved := cp.Group == "" && directory.Readdressed([]connectors.Person{p.To}, []connectors.Person{person})
+		moved := cp.Group == "" && directory.AccountsChanged([]connectors.Person{p.To}, []connectors.Person{person})
 		if *r = is; !there || moved || cp.SentAt.IsZero() && (r.State != permissions.Pending || barred) {
 			return *p, errOver
 		}

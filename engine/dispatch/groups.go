@@ -91,7 +91,7 @@ func (d *Dispatch) groupNow(name string) string {
 	return name
 }
 
-func (d *Dispatch) quiet(p connectors.Person) bool { return p.Quiet.Hold(d.dir.Wall(p)) }
+func (d *Dispatch) quiet(p connectors.Person) bool { return p.Quiet.Hold(d.dir.LocalTime(p)) }
 
 // audience returns the first recipient of r, in the language of all of them or else in English, and whether all of them have quiet hours.
 func (d *Dispatch) audience(r permissions.Request) (first connectors.Person, quiet bool) {

@@ -130,7 +130,7 @@ func (d *Dispatch) tell(ctx context.Context, n permissions.Notice) (later time.D
 	if !known {
 		return 0, d.store.DeleteNotice(ctx, n.ID)
 	}
-	now := d.dir.Wall(person)
+	now := d.dir.LocalTime(person)
 	if person.Quiet.Hold(now) && !n.Urgent {
 		return quietStep, nil // the clock may be set, and hours change length with daylight saving
 	}
@@ -373,7 +373,7 @@ func (d *Dispatch) channels(p connectors.Person) []string {
 
 // NoteUnknownSender records that an unknown account wrote. The owner is told at once, or a day after the last such notice.
 func (d *Dispatch) NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error {
-	if d.dir.Enrolled(s) { // also if locked
+	if d.dir.IsKnown(s) { // also if locked
 		return nil
 	}
 	s.At = d.clock.Stamp()
@@ -400,7 +400,7 @@ func (d *Dispatch) tellOfStrangers(
 		return min(left, shared.Idle), nil
 	}
 	notice := connectors.Notice{To: owner, About: n.About, Strangers: met, Silent: true}
-	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), d.dir.Enrolled)
+	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), d.dir.IsKnown)
 	notice.Unpaired = map[string][]string{}
 	for _, s := range notice.Strangers.List {
 		notice.Unpaired[s.Via] = d.dir.Unpaired(s.Via)

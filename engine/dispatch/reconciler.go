@@ -159,7 +159,7 @@ func isAmong(away []permissions.Absence, name string) bool {
 func (d *Dispatch) inPrivate(
 	s *directory.Settings, r permissions.Request, have []permissions.Copy, away []permissions.Absence,
 ) (name string, own []permissions.Copy) {
-	name = s.AskedAlone(r)
+	name = s.SingleRecipient(r)
 	if r.Group == "" || name == "" || len(have) > 0 || isAmong(away, name) {
 		return "", nil
 	}

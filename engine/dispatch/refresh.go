@@ -87,7 +87,7 @@ func (d *Dispatch) extend(ctx context.Context, r permissions.Request) error {
 	if d.waits(r) == 0 || !r.Deadline.Before(until) {
 		return nil
 	}
-	_, most := d.dir.Settings().Times(r)
+	_, most := d.dir.Settings().Timeouts(r)
 	if latest := r.CreatedAt.Add(most); until.After(latest) {
 		until = latest
 	}
@@ -272,7 +272,7 @@ func (d *Dispatch) RealignSoon(moved bool) {
 // Realign applies the settings to a pending request, and reports whether it is another now. One that they forbid is denied.
 func (d *Dispatch) Realign(ctx context.Context, r permissions.Request) (changed bool, err error) {
 	s, now := d.dir.Settings(), d.clock.Stamp()
-	asks := s.Asks(r, now)
+	asks := s.CurrentRecipients(r, now)
 	next := permissions.Transition(asks)
 	if v := s.PolicyOf(r.Caller).Evaluate(r, nil, now); v.Forbidden != "" {
 		next = permissions.Forbid{Rule: cmp.Or(v.Ruling.Name(), "tools.forbidden"), At: now}

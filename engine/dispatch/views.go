@@ -17,7 +17,7 @@ import (
 func (d *Dispatch) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
 ) ([]permissions.RequestView, error) {
-	who, err := d.dir.Sees(id)
+	who, err := d.dir.MaySeeRequestsOf(id)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (d *Dispatch) view(r permissions.Request, copies []permissions.Copy) permis
 	return permissions.RequestView{
 		Request: r, Code: d.store.Coder().Encode(r.Number), Copies: copies, Waiting: d.waits(r),
 		Editor:   d.dir.Settings().Editable(r) == nil && r.State == permissions.Pending,
-		Keyboard: d.dir.Settings().Keyboard(r), Delayed: d.delayed(r, copies),
+		Keyboard: d.dir.Settings().KeyboardMayAnswer(r), Delayed: d.delayed(r, copies),
 	}
 }
 
@@ -90,7 +90,7 @@ func (d *Dispatch) waits(r permissions.Request) int {
 
 // Waiting returns how many requests await an identity's answer, for the operator all, and since when; zero if none does.
 func (d *Dispatch) Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error) {
-	who, err := d.dir.Sees(id)
+	who, err := d.dir.MaySeeRequestsOf(id)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
