@@ -25,7 +25,7 @@ import (
 
 type writeFile struct{ box *sandbox.Sandbox }
 
-type writing struct {
+type writeInput struct {
 	Path    string `json:"path" need:"yes" size:"1..4096" say:"the file: absolute, or relative to the workspace"`
 	Content string `json:"content" need:"yes" size:"..1048576" unit:"bytes" say:"the whole new content"`
 }
@@ -35,8 +35,8 @@ func (writeFile) spec() models.Tool {
 		"one, with the folders it lies in, or instead of one that is there. People are shown the difference. To change a part, use edit_file."}
 }
 
-func (t writeFile) plan(ctx context.Context, p Workspace, in writing) (Plan, error) {
-	plan, was, err := look(ctx, t.box, p, in.Path)
+func (t writeFile) plan(ctx context.Context, p Workspace, in writeInput) (Plan, error) {
+	plan, was, err := planChange(ctx, t.box, p, in.Path)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -48,13 +48,13 @@ func (t writeFile) plan(ctx context.Context, p Workspace, in writing) (Plan, err
 	case was.There && string(was.Text) == in.Content:
 		return Plan{}, errors.New("the file holds exactly that already")
 	default:
-		plan.Was, err = around(t.spec().Name, in, was)
+		plan.Was, err = rowsAround(t.spec().Name, in, was)
 	}
 	return plan, err
 }
 
-// around returns what people are shown of a file around a change.
-func around(tool string, in any, was fileContent) ([]permissions.Rows, error) {
+// rowsAround returns what people are shown of a file around a change.
+func rowsAround(tool string, in any, was fileContent) ([]permissions.Rows, error) {
 	input, err := json.Marshal(in)
 	if err != nil {
 		return nil, fmt.Errorf("show what is around a change: %w", err)
@@ -63,7 +63,7 @@ func around(tool string, in any, was fileContent) ([]permissions.Rows, error) {
 	return e.Around(string(was.Text), was.There), nil
 }
 
-func (t writeFile) run(ctx context.Context, p Workspace, in writing, plan Plan) (Outcome, error) {
+func (t writeFile) run(ctx context.Context, p Workspace, in writeInput, plan Plan) (Outcome, error) {
 	tag, err := p.heldTag("@write", in.Path)
 	if err != nil {
 		return Outcome{}, err
@@ -76,7 +76,7 @@ func (t writeFile) run(ctx context.Context, p Workspace, in writing, plan Plan) 
 
 type editFile struct{ box *sandbox.Sandbox }
 
-type editing struct {
+type editInput struct {
 	Path string `json:"path" need:"yes" size:"1..4096" say:"the file: absolute, or relative to the workspace"`
 	Old  string `json:"old_text" need:"yes" size:"1.." say:"the text to replace, exactly as it is there, with enough around it to occur once"`
 	New  string `json:"new_text" need:"yes" say:"what to put in its place"`
@@ -88,8 +88,8 @@ func (editFile) spec() models.Tool {
 		"exactly once, or set replace_all. People are shown the difference. Read the file first; line ends may be written as \\n."}
 }
 
-func (t editFile) plan(ctx context.Context, p Workspace, in editing) (Plan, error) {
-	plan, was, err := look(ctx, t.box, p, in.Path)
+func (t editFile) plan(ctx context.Context, p Workspace, in editInput) (Plan, error) {
+	plan, was, err := planChange(ctx, t.box, p, in.Path)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -100,11 +100,11 @@ func (t editFile) plan(ctx context.Context, p Workspace, in editing) (Plan, erro
 	if _, err := in.apply(was); err != nil {
 		return Plan{}, err
 	}
-	plan.Was, err = around(t.spec().Name, in, was)
+	plan.Was, err = rowsAround(t.spec().Name, in, was)
 	return plan, err
 }
 
-func (t editFile) run(ctx context.Context, p Workspace, in editing, plan Plan) (Outcome, error) {
+func (t editFile) run(ctx context.Context, p Workspace, in editInput, plan Plan) (Outcome, error) {
 	tag, err := p.heldTag("@write", in.Path)
 	if err != nil {
 		return Outcome{}, err
@@ -126,7 +126,7 @@ func (t editFile) run(ctx context.Context, p Workspace, in editing, plan Plan) (
 	return replace(ctx, t.box, p, tag, text, was.Basis)
 }
 
-func (in editing) check() (editing, error) {
+func (in editInput) check() (editInput, error) {
 	switch in.Old {
 	case "":
 		return in, errors.New("old_text is empty; to make a file, use write_file")
@@ -137,7 +137,7 @@ func (in editing) check() (editing, error) {
 }
 
 // apply applies the edit. In a file with CRLF line ends, an edit's LF means CRLF.
-func (in editing) apply(was fileContent) ([]byte, error) {
+func (in editInput) apply(was fileContent) ([]byte, error) {
 	switch {
 	case !was.There:
 		return nil, errors.New("there is no such file; to make it, use write_file")
@@ -171,9 +171,9 @@ func toCRLF(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// look returns what a change of a file needs, and the file's content if it may be read. If not, Basis is empty: the
+// planChange returns what a change of a file needs, and the file's content if it may be read. If not, Basis is empty: the
 // daemon does not read for the agent what the agent may not.
-func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (Plan, fileContent, error) {
+func planChange(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (Plan, fileContent, error) {
 	tag, err := p.tag("@write", name)
 	if err != nil {
 		return Plan{}, fileContent{}, err
@@ -258,7 +258,7 @@ func replace(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permiss
 	where, walls, err := p.spot(tag)
 	there := false
 	if err == nil {
-		err = box.Do(ctx, walls, opPut, putting{where, text, basis}, &there)
+		err = box.Do(ctx, walls, opPut, putInput{where, text, basis}, &there)
 	}
 	if err != nil {
 		return Outcome{}, fmt.Errorf("write %s: %w", tag.Path(), err)

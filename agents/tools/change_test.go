@@ -225,7 +225,7 @@ func tryEditFile(t *testing.T) {
 func TestAWriteThatFails(t *testing.T) {
 	dir, _ := tempFiles(t, map[string]string{"ws/a": "one", "ws/folder/x": ""})
 	s := spot{Root: filepath.Join(dir, "ws"), Name: "a"}
-	for _, p := range []putting{
+	for _, p := range []putInput{
 		{spot{Root: s.Root, Name: "a"}, []byte("two"), "another basis"},
 		{spot{Root: s.Root, Name: "folder"}, []byte("two"), ""},
 		{spot{Root: s.Root, Name: "a/b"}, []byte("two"), ""},
@@ -240,7 +240,7 @@ func TestAWriteThatFails(t *testing.T) {
 	if entries, _ := os.ReadDir(s.Root); len(entries) != 2 || read(t, filepath.Join(s.Root, "a")) != "one" {
 		t.Errorf("there is %v", entries)
 	}
-	if there, err := put(putting{s, []byte("two"), basis([]byte("one"))}); err != nil || !there {
+	if there, err := put(putInput{s, []byte("two"), basis([]byte("one"))}); err != nil || !there {
 		t.Error(err)
 	}
 }
@@ -278,7 +278,7 @@ func TestWritingInTheWorkspaceIsAskedFor(t *testing.T) {
 func TestAnEditThatIsFarTooLarge(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := editing{Old: "x", New: strings.Repeat("y", 1000), All: true}.apply(
+	_, err := editInput{Old: "x", New: strings.Repeat("y", 1000), All: true}.apply(
 		fileContent{There: true, Text: []byte(strings.Repeat("x", maxFile))})
 	runtime.ReadMemStats(&after)
 	if err == nil || !strings.Contains(err.Error(), "the file would have 1048576000 bytes") {

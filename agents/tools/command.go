@@ -18,7 +18,7 @@ import (
 
 type runCommand struct{ box *sandbox.Sandbox }
 
-type running struct {
+type commandInput struct {
 	Command string   `json:"command" need:"yes" size:"1.." say:"a line for /bin/sh; it has no input"`
 	Cwd     string   `json:"cwd" size:"1..4096" say:"the folder to start in: absolute, or relative to the workspace, which is the default"`
 	Timeout int      `json:"timeout" size:"1..3600" default:"120" say:"seconds until it is killed with all that it started"`
@@ -35,7 +35,7 @@ func (runCommand) spec() models.Tool {
 		"what it writes."}
 }
 
-func (in running) check() (running, error) {
+func (in commandInput) check() (commandInput, error) {
 	switch {
 	case strings.TrimSpace(in.Command) == "":
 		return in, errors.New("the command is empty")
@@ -45,7 +45,7 @@ func (in running) check() (running, error) {
 	return in, nil
 }
 
-func (in running) tags(p Workspace) (tags []permissions.Tag, err error) {
+func (in commandInput) tags(p Workspace) (tags []permissions.Tag, err error) {
 	if _, err := p.Held(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (in running) tags(p Workspace) (tags []permissions.Tag, err error) {
 	return tags, nil
 }
 
-func (runCommand) plan(_ context.Context, p Workspace, in running) (Plan, error) {
+func (runCommand) plan(_ context.Context, p Workspace, in commandInput) (Plan, error) {
 	tags, err := in.tags(p)
 	if err != nil {
 		return Plan{}, err
@@ -79,7 +79,7 @@ func (runCommand) plan(_ context.Context, p Workspace, in running) (Plan, error)
 	return Plan{Needs: p.missing(tags...)}, nil
 }
 
-func (t runCommand) run(ctx context.Context, p Workspace, in running, _ Plan) (Outcome, error) {
+func (t runCommand) run(ctx context.Context, p Workspace, in commandInput, _ Plan) (Outcome, error) {
 	walls, err := in.walls(p)
 	if err != nil {
 		return Outcome{}, err
@@ -92,15 +92,15 @@ func (t runCommand) run(ctx context.Context, p Workspace, in running, _ Plan) (O
 }
 
 // walls are the policy of one command: what is held, and the network only if the command asks for it.
-func (in running) walls(p Workspace) (sandbox.Policy, error) {
+func (in commandInput) walls(p Workspace) (sandbox.Policy, error) {
 	tags, err := in.tags(p)
 	if err == nil {
-		err = p.mustHold(tags...)
+		err = p.requireTags(tags...)
 	}
 	if err != nil {
 		return sandbox.Policy{}, err
 	}
-	w, err := p.walls(tags)
+	w, err := p.policyFor(tags)
 	if err != nil {
 		return w, err
 	}
@@ -121,7 +121,7 @@ func (in running) walls(p Workspace) (sandbox.Policy, error) {
 	return w, nil
 }
 
-func (t runCommand) execute(ctx context.Context, in running, walls sandbox.Policy) Outcome {
+func (t runCommand) execute(ctx context.Context, in commandInput, walls sandbox.Policy) Outcome {
 	limit := time.Duration(in.Timeout) * time.Second
 	running, stop := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer stop()
@@ -150,7 +150,7 @@ func (t runCommand) execute(ctx context.Context, in running, walls sandbox.Polic
 	case errors.Is(context.Cause(running), errTimeout):
 		o.Text = fmt.Sprintf("it was killed after %s, with all that it started; give it more time with timeout", limit)
 	}
-	o.Text += out.told("stdout") + errs.told("stderr")
+	o.Text += out.modelText("stdout") + errs.modelText("stderr")
 	if in.Pause {
 		o.Pause = o.Text
 	}

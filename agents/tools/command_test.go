@@ -118,7 +118,7 @@ func TestACommandAndTheNetwork(t *testing.T) {
 			t.Errorf("%s, network %v: %s", c.get, c.network, o.Text)
 		}
 	}
-	off := typed[running]{runCommand{sandbox.New(sandbox.Options{Mode: sandbox.Off})}}
+	off := typed[commandInput]{runCommand{sandbox.New(sandbox.Options{Mode: sandbox.Off})}}
 	o := off.Run(t.Context(), p, args{"command": self + " get http://docker/ " + socket}.json(t), Plan{})
 	o.says(t, false, "from the net")
 }

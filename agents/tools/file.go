@@ -107,14 +107,14 @@ func basis(text []byte) string {
 // isText reports whether a text can be shown as it is.
 func isText(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
 
-type putting struct {
+type putInput struct {
 	Spot  spot
 	Text  []byte
 	Basis string // the expected content; empty: any
 }
 
 // put replaces or creates a file, with its folders, atomically and durably. The mode is kept. It returns whether the file existed.
-func put(p putting) (there bool, err error) {
+func put(p putInput) (there bool, err error) {
 	err = p.Spot.at(func(root *os.Root) error {
 		there, err = putIn(root, p)
 		return err
@@ -122,7 +122,7 @@ func put(p putting) (there bool, err error) {
 	return there, err
 }
 
-func putIn(root *os.Root, p putting) (there bool, err error) {
+func putIn(root *os.Root, p putInput) (there bool, err error) {
 	name, mode := p.Spot.Name, fs.FileMode(0o644)
 	info, err := root.Lstat(name)
 	switch {
@@ -152,7 +152,7 @@ func putIn(root *os.Root, p putting) (there bool, err error) {
 	return there, syncFolder(root, path.Dir(name))
 }
 
-func unchanged(p putting) error {
+func unchanged(p putInput) error {
 	if p.Basis == "" {
 		return nil
 	}

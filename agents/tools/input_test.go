@@ -116,7 +116,7 @@ func TestPaths(t *testing.T) {
 		{"a\x00b", "", "control character"}, {"cafe\u0301", "", "normal form C"}, {"~/x", "", ""}, {"$HOME", "", ""},
 	} {
 		t.Run("C3/"+c.path, func(t *testing.T) {
-			got, err := typed[reading]{readFile{}}.Plan(t.Context(), p, args{"path": c.path}.json(t))
+			got, err := typed[readInput]{readFile{}}.Plan(t.Context(), p, args{"path": c.path}.json(t))
 			switch {
 			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
 				t.Errorf("%q: %v, want %q", c.path, err, c.says)
@@ -125,7 +125,7 @@ func TestPaths(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (typed[reading]{readFile{}}).Plan(t.Context(), Workspace{}, args{"path": "a"}.json(t)); err == nil {
+	if _, err := (typed[readInput]{readFile{}}).Plan(t.Context(), Workspace{}, args{"path": "a"}.json(t)); err == nil {
 		t.Error("a relative path without a workspace is taken")
 	}
 }

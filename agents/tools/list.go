@@ -21,7 +21,7 @@ import (
 
 type listFiles struct{ box *sandbox.Sandbox }
 
-type listing struct {
+type listInput struct {
 	Path  string `json:"path" size:"1..4096" default:"." say:"the folder: absolute, or relative to the workspace"`
 	Glob  string `json:"glob" say:"only paths that match, below the folder, as in **/*.go"`
 	Depth int    `json:"depth" size:"1..20" say:"how many folders deep; 2 if it is left out, or 20 with a glob"`
@@ -39,7 +39,7 @@ func (listFiles) spec() models.Tool {
 		"in /, symbolic links in @ and are not followed. At most 1000 are listed. In the workspace nobody is asked."}
 }
 
-func (in listing) check() (listing, error) {
+func (in listInput) check() (listInput, error) {
 	if in.Depth == 0 {
 		if in.Depth = 2; in.Glob != "" {
 			in.Depth = maxDepth
@@ -55,7 +55,7 @@ func checkGlob(glob string) error {
 	return nil
 }
 
-func (listFiles) plan(_ context.Context, p Workspace, in listing) (Plan, error) {
+func (listFiles) plan(_ context.Context, p Workspace, in listInput) (Plan, error) {
 	return p.planReading(in.Path)
 }
 
@@ -73,7 +73,7 @@ type (
 	}
 )
 
-func (t listFiles) run(ctx context.Context, p Workspace, in listing, _ Plan) (Outcome, error) {
+func (t listFiles) run(ctx context.Context, p Workspace, in listInput, _ Plan) (Outcome, error) {
 	var h hits
 	name, err := runSandboxed(ctx, t.box, p, in.Path, opList, func(s spot) any { return listOf{s, in.Glob, in.Depth} }, &h)
 	if err != nil {
@@ -183,7 +183,7 @@ func marked(rel string, e fs.DirEntry) string {
 
 type searchFiles struct{ box *sandbox.Sandbox }
 
-type searching struct {
+type searchInput struct {
 	Pattern string `json:"pattern" need:"yes" size:"1.." say:"a regular expression (RE2), looked for line by line"`
 	Path    string `json:"path" size:"1..4096" default:"." say:"the folder: absolute, or relative to the workspace"`
 	Glob    string `json:"glob" say:"only in files that match, below the folder, as in **/*.go"`
@@ -203,7 +203,7 @@ func (searchFiles) spec() models.Tool {
 		"In the workspace nobody is asked."}
 }
 
-func (in searching) check() (searching, error) {
+func (in searchInput) check() (searchInput, error) {
 	if in.NoCase {
 		in.Pattern = "(?i)" + in.Pattern
 	}
@@ -213,7 +213,7 @@ func (in searching) check() (searching, error) {
 	return in, checkGlob(in.Glob)
 }
 
-func (searchFiles) plan(_ context.Context, p Workspace, in searching) (Plan, error) {
+func (searchFiles) plan(_ context.Context, p Workspace, in searchInput) (Plan, error) {
 	return p.planReading(in.Path)
 }
 
@@ -222,7 +222,7 @@ type searchOf struct {
 	Pattern, Glob string
 }
 
-func (t searchFiles) run(ctx context.Context, p Workspace, in searching, _ Plan) (Outcome, error) {
+func (t searchFiles) run(ctx context.Context, p Workspace, in searchInput, _ Plan) (Outcome, error) {
 	var h hits
 	name, err := runSandboxed(ctx, t.box, p, in.Path, opSearch, func(s spot) any { return searchOf{s, in.Pattern, in.Glob} }, &h)
 	if err != nil {
@@ -249,7 +249,7 @@ func search(order searchOf) (h hits, err error) {
 			h.Skipped++
 			return nil //nolint:nilerr // what cannot be read is counted
 		}
-		return h.in(pattern, rel, text)
+		return h.addMatches(pattern, rel, text)
 	})
 	return h.end(err, fmt.Sprintf("there are more than these %d; search more narrowly", maxFound))
 }
@@ -268,8 +268,8 @@ func searchable(root *os.Root, name string) ([]byte, error) {
 	return text, err
 }
 
-// in adds the matching lines of one file.
-func (h *hits) in(pattern *regexp.Regexp, name string, text []byte) error {
+// addMatches adds the matching lines of one file.
+func (h *hits) addMatches(pattern *regexp.Regexp, name string, text []byte) error {
 	n := 0
 	for line := range bytes.Lines(text) {
 		n++

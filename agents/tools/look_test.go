@@ -206,7 +206,7 @@ func tryLateMove(t *testing.T) {
 		t.Errorf("an operation: %v, %q", err, was.Text)
 	}
 	walls.Dir = p.Workspace
-	o := runCommand{box}.execute(t.Context(), running{Command: "cat file", Timeout: 60}, walls)
+	o := runCommand{box}.execute(t.Context(), commandInput{Command: "cat file", Timeout: 60}, walls)
 	o.says(t, true, "another folder by now")
 }
 
@@ -241,14 +241,14 @@ func tryLateMoveOfAPart(t *testing.T) {
 	box := sandbox.New(sandbox.Options{Mode: mode})
 	for name, put := range puts {
 		var there bool
-		err := box.Do(t.Context(), put.Policy, opPut, putting{put.spot, []byte("planted"), ""}, &there)
+		err := box.Do(t.Context(), put.Policy, opPut, putInput{put.spot, []byte("planted"), ""}, &there)
 		if err == nil || !strings.Contains(err.Error(), "another folder by now") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	sub := filepath.Join(p.Workspace, "sub")
 	w := sandbox.Policy{Write: []string{sub}, Dir: sub, Held: p.held.Folder}
-	o := runCommand{box}.execute(t.Context(), running{Command: "cat file", Timeout: 60}, w)
+	o := runCommand{box}.execute(t.Context(), commandInput{Command: "cat file", Timeout: 60}, w)
 	o.says(t, true, "another folder by now")
 }
 

@@ -15,7 +15,7 @@ import (
 
 type readFile struct{ box *sandbox.Sandbox }
 
-type reading struct {
+type readInput struct {
 	Path   string `json:"path" need:"yes" size:"1..4096" say:"the file: absolute, or relative to the workspace"`
 	Offset int    `json:"offset" size:"1.." default:"1" say:"the line to begin with"`
 	Limit  *int   `json:"limit" size:"1.." default:"2000" say:"how many lines; more than 2000 do not come at once"`
@@ -34,7 +34,7 @@ func (readFile) spec() models.Tool {
 		"64 KiB come at once; the rest by offset. In the workspace nobody is asked; elsewhere people are asked for read access."}
 }
 
-func (readFile) plan(_ context.Context, p Workspace, in reading) (Plan, error) {
+func (readFile) plan(_ context.Context, p Workspace, in readInput) (Plan, error) {
 	return p.planReading(in.Path)
 }
 
@@ -61,7 +61,7 @@ type (
 	}
 )
 
-func (t readFile) run(ctx context.Context, p Workspace, in reading, _ Plan) (Outcome, error) {
+func (t readFile) run(ctx context.Context, p Workspace, in readInput, _ Plan) (Outcome, error) {
 	order := linesOf{Offset: in.Offset, Limit: maxLines}
 	if in.Limit != nil {
 		order.Limit = min(*in.Limit, maxLines)
@@ -93,7 +93,7 @@ func runSandboxed(
 	if err != nil {
 		return path, err
 	}
-	if err := p.mustHold(tag); err != nil {
+	if err := p.requireTags(tag); err != nil {
 		return tag.Path(), err
 	}
 	where, walls, err := p.spot(tag)
@@ -167,7 +167,7 @@ func nextLine(r *bufio.Reader) (line []byte, cut bool, err error) {
 }
 
 // Whole is read_file for programs that write back what they read: it returns exactly the requested lines, or nothing.
-func Whole(s *sandbox.Sandbox) Tool { return typed[reading]{wholeFile{readFile{s}}} }
+func Whole(s *sandbox.Sandbox) Tool { return typed[readInput]{wholeFile{readFile{s}}} }
 
 type wholeFile struct{ readFile }
 
@@ -175,7 +175,7 @@ func (wholeFile) spec() models.Tool {
 	return models.Tool{Name: "read_file", Description: "Read a text file of at most 1 MiB, or some of its lines, exactly as they are."}
 }
 
-func (t wholeFile) run(ctx context.Context, p Workspace, in reading, _ Plan) (Outcome, error) {
+func (t wholeFile) run(ctx context.Context, p Workspace, in readInput, _ Plan) (Outcome, error) {
 	tag, err := p.heldTag("@read", in.Path)
 	if err != nil {
 		return Outcome{}, err
@@ -193,7 +193,7 @@ func (t wholeFile) run(ctx context.Context, p Workspace, in reading, _ Plan) (Ou
 }
 
 // of are the requested lines of a text.
-func (in reading) of(text []byte) []byte {
+func (in readInput) of(text []byte) []byte {
 	for range in.Offset - 1 {
 		end := bytes.IndexByte(text, '\n')
 		if end < 0 {

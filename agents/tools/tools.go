@@ -76,8 +76,8 @@ type Tool interface {
 // All are the tools for files, commands and pages, sandboxed by s.
 func All(s *sandbox.Sandbox) []Tool {
 	return []Tool{
-		typed[reading]{readFile{s}}, typed[listing]{listFiles{s}}, typed[searching]{searchFiles{s}}, typed[writing]{writeFile{s}},
-		typed[editing]{editFile{s}}, typed[running]{runCommand{s}}, typed[fetching]{fetchURL{}}, typed[seeking]{webSearch{}},
+		typed[readInput]{readFile{s}}, typed[listInput]{listFiles{s}}, typed[searchInput]{searchFiles{s}}, typed[writeInput]{writeFile{s}},
+		typed[editInput]{editFile{s}}, typed[commandInput]{runCommand{s}}, typed[fetchInput]{fetchURL{}}, typed[webSearchInput]{webSearch{}},
 	}
 }
 
@@ -211,7 +211,7 @@ func (e *headTail) cut(most int) string {
 	return fmt.Sprintf("%s\n… %d bytes are left out here …\n%s", readable(head), missing, readable(tail))
 }
 
-func (e *headTail) told(name string) (text string) {
+func (e *headTail) modelText(name string) (text string) {
 	if e.total == 0 {
 		return ""
 	}
@@ -341,8 +341,8 @@ func (p Workspace) spot(t permissions.Tag) (spot, sandbox.Policy, error) {
 	return spot{root, name, w.Held}, w, nil
 }
 
-// walls is the policy of a command: all that is held and exists. What it asks for by name has to exist.
-func (p Workspace) walls(asked []permissions.Tag) (w sandbox.Policy, err error) {
+// policyFor is the policy of a command: all that is held and exists. What it asks for by name has to exist.
+func (p Workspace) policyFor(asked []permissions.Tag) (w sandbox.Policy, err error) {
 	if w.Held, err = p.Held(); err != nil {
 		return w, err
 	}
@@ -376,8 +376,8 @@ func isFolder(p string) (bool, error) {
 	})
 }
 
-// mustHold refuses a call without the tags that it needs. Callers have asked already; this is the last check.
-func (p Workspace) mustHold(needs ...permissions.Tag) error {
+// requireTags refuses a call without the tags that it needs. Callers have asked already; this is the last check.
+func (p Workspace) requireTags(needs ...permissions.Tag) error {
 	if lacking := p.missing(needs...); len(lacking) > 0 {
 		return fmt.Errorf("there is no %s", permissions.DescribeTags(lacking))
 	}
@@ -388,7 +388,7 @@ func (p Workspace) mustHold(needs ...permissions.Tag) error {
 func (p Workspace) heldTag(verb, name string) (permissions.Tag, error) {
 	t, err := p.tag(verb, name)
 	if err == nil {
-		err = p.mustHold(t)
+		err = p.requireTags(t)
 	}
 	return t, err
 }

@@ -34,7 +34,7 @@ type fetchURL struct {
 	resolver *net.Resolver // nil: the system's
 }
 
-type fetching struct {
+type fetchInput struct {
 	URL   string `json:"url" need:"yes" size:"1.." say:"http or https, without a name and password"`
 	Pause bool   `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
@@ -51,12 +51,12 @@ func (fetchURL) spec() models.Tool {
 		"to be read. Text alone, at most 5 MiB and 30 seconds; no private addresses. People are asked for the network."}
 }
 
-func (fetchURL) plan(_ context.Context, p Workspace, in fetching) (Plan, error) {
+func (fetchURL) plan(_ context.Context, p Workspace, in fetchInput) (Plan, error) {
 	_, err := in.parse()
 	return Plan{Needs: p.missing(permissions.Network)}, err
 }
 
-func (in fetching) parse() (*url.URL, error) {
+func (in fetchInput) parse() (*url.URL, error) {
 	u, err := url.Parse(in.URL)
 	if err != nil {
 		return nil, errors.New("that is no URL") // url.Parse's error contains the whole URL
@@ -77,10 +77,10 @@ func fetchable(u *url.URL) error {
 	return nil
 }
 
-func (t fetchURL) run(ctx context.Context, p Workspace, in fetching, _ Plan) (Outcome, error) {
+func (t fetchURL) run(ctx context.Context, p Workspace, in fetchInput, _ Plan) (Outcome, error) {
 	u, err := in.parse()
 	if err == nil {
-		err = p.mustHold(permissions.Network)
+		err = p.requireTags(permissions.Network)
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -89,7 +89,7 @@ func (t fetchURL) run(ctx context.Context, p Workspace, in fetching, _ Plan) (Ou
 	defer stop()
 	end, status, text, err := fetched(ctx, t.client(p.AllowPrivate), u)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("fetch %s: %w", u.Host, unfetched(ctx, err))
+		return Outcome{}, fmt.Errorf("fetch %s: %w", u.Host, fetchError(ctx, err))
 	}
 	withoutSecrets := (&url.URL{Scheme: end.Scheme, Host: end.Host, Path: end.Path}).String()
 	var whole headTail
@@ -104,8 +104,8 @@ func (t fetchURL) run(ctx context.Context, p Workspace, in fetching, _ Plan) (Ou
 	return o, nil
 }
 
-// unfetched is a client error in plain words, without the URL, which may contain a secret.
-func unfetched(ctx context.Context, err error) error {
+// fetchError is a client error in plain words, without the URL, which may contain a secret.
+func fetchError(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("it did not answer in %d s", fetchTime/time.Second)
 	}
@@ -241,7 +241,7 @@ func reachable(a netip.Addr, allowed []netip.Prefix) error {
 // webSearch queries the SearXNG instance that the operator configured; only that one may be private.
 type webSearch struct{ fetchURL }
 
-type seeking struct {
+type webSearchInput struct {
 	Query string `json:"query" need:"yes" size:"1.." say:"what to look for"`
 	Pause bool   `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
@@ -253,15 +253,15 @@ func (webSearch) spec() models.Tool {
 		"at most ten pages, to be read by fetch_url. People are asked for the network."}
 }
 
-func (webSearch) plan(_ context.Context, p Workspace, in seeking) (plan Plan, err error) {
+func (webSearch) plan(_ context.Context, p Workspace, in webSearchInput) (plan Plan, err error) {
 	if strings.TrimSpace(in.Query) == "" {
 		err = errors.New("query is missing")
 	}
 	return Plan{Needs: p.missing(permissions.Network)}, err
 }
 
-func (t webSearch) run(ctx context.Context, p Workspace, in seeking, _ Plan) (o Outcome, err error) {
-	if err := p.mustHold(permissions.Network); err != nil {
+func (t webSearch) run(ctx context.Context, p Workspace, in webSearchInput, _ Plan) (o Outcome, err error) {
+	if err := p.requireTags(permissions.Network); err != nil {
 		return o, err
 	}
 	u, err := url.Parse(strings.TrimSuffix(p.Search, "/") + "/search")
@@ -283,7 +283,7 @@ func (t webSearch) run(ctx context.Context, p Workspace, in seeking, _ Plan) (o 
 		err = errors.New("the search service does not answer as SearXNG does")
 	}
 	if err != nil {
-		return o, fmt.Errorf("search: %w", unfetched(ctx, err))
+		return o, fmt.Errorf("search: %w", fetchError(ctx, err))
 	}
 	found := reply.Results[:min(len(reply.Results), maxHits)]
 	o.Text = fmt.Sprintf("%d results", len(found))

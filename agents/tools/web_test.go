@@ -120,7 +120,7 @@ func TestWhatFetchingFailsByIsToldInWords(t *testing.T) {
 	server := pages(t)
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	tool := typed[fetching]{fetchURL{resolver: nameServer(t, func() netip.Addr { return netip.Addr{} })}}
+	tool := typed[fetchInput]{fetchURL{resolver: nameServer(t, func() netip.Addr { return netip.Addr{} })}}
 	for address, want := range map[string]string{
 		"http://nowhere.example/?token=x": "fetch nowhere.example: the host nowhere.example is not known",
 		gone.URL + "/?token=x":            "fetch " + strings.TrimPrefix(gone.URL, "http://") + ": the connection was refused",
@@ -134,7 +134,7 @@ func TestWhatFetchingFailsByIsToldInWords(t *testing.T) {
 	}
 	late, end := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer end()
-	if err := unfetched(late, late.Err()); err.Error() != "it did not answer in 30 s" {
+	if err := fetchError(late, late.Err()); err.Error() != "it did not answer in 30 s" {
 		t.Error(err)
 	}
 }
@@ -174,7 +174,7 @@ func TestDNSRebinding(t *testing.T) {
 	if err != nil || len(addrs) != 1 || reachable(addrs[0], nil) != nil {
 		t.Fatalf("at first it is %v: %v", addrs, err)
 	}
-	one := typed[fetching]{fetchURL{resolver}}
+	one := typed[fetchInput]{fetchURL{resolver}}
 	in := args{"url": "http://rebind.example:" + port + "/secret"}.json(t)
 	one.Run(t.Context(), Workspace{}.with(t, "@network"), in, Plan{}).says(t, true, "127.0.0.1 is no public address")
 	one.Run(t.Context(), loopback(t), in, Plan{}).says(t, false, "the secret")
