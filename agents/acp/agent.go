@@ -41,23 +41,23 @@ type Options struct {
 
 // Agent is an agent that another program implements. It is safe for concurrent use.
 type Agent struct {
-	o         Options
-	log       *slog.Logger
-	approvals agents.Approvals // set by Bind before anything else
-	rung      timing.Signal    // notified of messages and finished orders
-	activity  atomic.Pointer[permissions.Activity]
-	row       row
+	o          Options
+	log        *slog.Logger
+	approvals  agents.Approvals // set by Bind before anything else
+	workSignal timing.Signal    // notified of messages and finished orders
+	activity   atomic.Pointer[permissions.Activity]
+	row        row
 
 	speaker atomic.Pointer[agents.Speaker] // set by Run
-	seat    atomic.Pointer[session]        // its program while that runs
+	running atomic.Pointer[session]        // its program while that runs
 
-	mu      sync.Mutex
-	turn    *turn         // the current one; nil: none
-	orders  int           // number of orders being obeyed: meanwhile no turn begins
-	ended   chan struct{} // closed when the turn has ended
-	posed   []*submitted  // pending questions
-	open    []*submitted  // questions whose outcome is still to be reported
-	answers map[permissions.ID]timing.Signal
+	mu         sync.Mutex
+	turn       *turn         // the current one; nil: none
+	orders     int           // number of orders being obeyed: meanwhile no turn begins
+	ended      chan struct{} // closed when the turn has ended
+	pending    []*submitted  // pending questions
+	unreported []*submitted  // questions whose outcome is still to be reported
+	answers    map[permissions.ID]timing.Signal
 }
 
 type session struct {
@@ -81,10 +81,10 @@ var (
 // New makes an agent without starting it: call [Agent.Bind], then the engine runs it.
 func New(o Options) *Agent {
 	a := &Agent{
-		o: o, log: o.Program.Log, rung: timing.NewSignal(), answers: map[permissions.ID]timing.Signal{},
+		o: o, log: o.Program.Log, workSignal: timing.NewSignal(), answers: map[permissions.ID]timing.Signal{},
 	}
 	a.row = row{store: o.Store, agent: a}
-	a.shows(permissions.Idle)
+	a.setActivity(permissions.Idle)
 	return a
 }
 
@@ -99,7 +99,7 @@ func (a *Agent) Binding() permissions.Binding {
 // Activity implements [agents.Resident].
 func (a *Agent) Activity() permissions.Activity { return *a.activity.Load() }
 
-func (a *Agent) shows(now permissions.Activity) { a.activity.Store(&now) }
+func (a *Agent) setActivity(now permissions.Activity) { a.activity.Store(&now) }
 
 func (a *Agent) stamp() time.Time { return a.o.Now().UTC().Truncate(time.Microsecond) }
 
@@ -115,14 +115,14 @@ func (a *Agent) Hear(ctx context.Context, m permissions.Message) error {
 	if err != nil {
 		return err
 	}
-	a.rung.Notify()
+	a.workSignal.Notify()
 	return nil
 }
 
 // Run implements [agents.Resident]. When it ends, the program does.
 func (a *Agent) Run(ctx context.Context, s agents.Speaker) error {
 	a.speaker.Store(&s)
-	defer a.leave()
+	defer a.stopProgram()
 	if err := a.resume(ctx); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *Agent) Run(ctx context.Context, s agents.Speaker) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-a.rung:
+		case <-a.workSignal:
 		}
 	}
 	return ctx.Err()
@@ -152,7 +152,7 @@ func (a *Agent) resume(ctx context.Context) error {
 		return fmt.Errorf("cancel what an agent asked before: %w", err)
 	}
 	if s.Status != permissions.Running && s.Status != permissions.AwaitingUser {
-		a.shows(s.Status)
+		a.setActivity(s.Status)
 		return nil
 	}
 	was, err := a.row.step()
@@ -288,15 +288,15 @@ func (a *Agent) say(ctx context.Context, key, text string) error {
 
 func (a *Agent) working(on bool) { (*a.speaker.Load()).Working(on) }
 
-// leave ends the program.
-func (a *Agent) leave() {
-	if s := a.seat.Swap(nil); s != nil {
-		s.part()
+// stopProgram ends the program.
+func (a *Agent) stopProgram() {
+	if s := a.running.Swap(nil); s != nil {
+		s.shutDown()
 	}
 }
 
-// part ends a program and the commands that run for it.
-func (s *session) part() {
+// shutDown ends a program and the commands that run for it.
+func (s *session) shutDown() {
 	s.mu.Lock()
 	t := s.turn
 	s.mu.Unlock()
@@ -317,7 +317,7 @@ func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {
 		a.mu.Lock()
 		a.orders--
 		a.mu.Unlock()
-		a.rung.Notify()
+		a.workSignal.Notify()
 	}()
 	if t != nil {
 		t.end()
@@ -334,7 +334,7 @@ func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {
 		return err
 	}
 	if o == permissions.OrderQuit {
-		a.leave()
+		a.stopProgram()
 		return nil
 	}
 	_, err := a.row.current(ctx)

@@ -40,7 +40,7 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 	q.ID = permissions.NewID(a.stamp()) // the status names the question before anybody is asked
 	p := &submitted{id: q.ID, tool: q.Tool, done: make(chan struct{})}
 	defer a.done(p)
-	if err := a.asks(ctx, p, verdict.Ask); err != nil {
+	if err := a.reportAsking(ctx, p, verdict.Ask); err != nil {
 		return q, err
 	}
 	s, _, err := a.row.open(ctx)
@@ -64,23 +64,23 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 	if !opened {
 		told.Scope = verdict.Scope
 	}
-	a.answered(ctx, p, told, opened, void)
+	a.reportOutcome(ctx, p, told, opened, void)
 	return r, err
 }
 
-// asks reports that the agent waits for people, before they are asked, if they will be. In a turn that is over it refuses.
-func (a *Agent) asks(ctx context.Context, p *submitted, people bool) error {
+// reportAsking reports that the agent waits for people, before they are asked, if they will be. In a turn that is over it refuses.
+func (a *Agent) reportAsking(ctx context.Context, p *submitted, people bool) error {
 	a.mu.Lock()
 	err := ctx.Err()
 	if err == nil {
-		a.open = append(a.open, p)
+		a.unreported = append(a.unreported, p)
 	}
 	if err == nil && people {
-		a.posed = append(a.posed, p)
+		a.pending = append(a.pending, p)
 	}
 	a.mu.Unlock()
 	if err == nil && people {
-		a.waits(ctx, false, nil)
+		a.storeWaiting(ctx, false, nil)
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (a *Agent) asks(ctx context.Context, p *submitted, people bool) error {
 func (a *Agent) done(p *submitted) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.open = slices.DeleteFunc(a.open, func(q *submitted) bool { return p == q })
+	a.unreported = slices.DeleteFunc(a.unreported, func(q *submitted) bool { return p == q })
 	close(p.done)
 }
 
@@ -98,11 +98,11 @@ func (a *Agent) wait(ctx context.Context, p *submitted, r permissions.Request) (
 	settled := timing.NewSignal()
 	a.mu.Lock()
 	a.answers[r.ID], p.id = settled, r.ID
-	if !slices.Contains(a.posed, p) { // a grant has just ended
-		a.posed = append(a.posed, p)
+	if !slices.Contains(a.pending, p) { // a grant has just ended
+		a.pending = append(a.pending, p)
 	}
 	a.mu.Unlock()
-	a.waits(context.WithoutCancel(ctx), false, nil)
+	a.storeWaiting(context.WithoutCancel(ctx), false, nil)
 	for {
 		now, err := a.approvals.Read(ctx, a.caller(), r.ID)
 		if err == nil && now.State != permissions.Pending {
@@ -119,11 +119,11 @@ func (a *Agent) wait(ctx context.Context, p *submitted, r permissions.Request) (
 	}
 }
 
-// answered reports the outcome of a question, and that the agent no longer waits for it.
-func (a *Agent) answered(ctx context.Context, p *submitted, r permissions.Request, opened, void bool) {
+// reportOutcome reports the outcome of a question, and that the agent no longer waits for it.
+func (a *Agent) reportOutcome(ctx context.Context, p *submitted, r permissions.Request, opened, void bool) {
 	a.mu.Lock()
 	delete(a.answers, p.id)
-	a.posed = slices.DeleteFunc(a.posed, func(q *submitted) bool { return p == q })
+	a.pending = slices.DeleteFunc(a.pending, func(q *submitted) bool { return p == q })
 	a.mu.Unlock()
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer done()
@@ -131,7 +131,7 @@ func (a *Agent) answered(ctx context.Context, p *submitted, r permissions.Reques
 	if over {
 		stopped = agents.ReasonStopped
 	}
-	a.waits(late, over, func(s permissions.AgentSession, c *agents.Commit) {
+	a.storeWaiting(late, over, func(s permissions.AgentSession, c *agents.Commit) {
 		if opened {
 			c.Records = agents.Closing(s, r, void, stopped, a.stamp())
 		}
@@ -154,11 +154,11 @@ func (a *Agent) closing(s permissions.AgentSession, r permissions.Request, void 
 	}
 }
 
-// quiet waits until all questions are closed. The turn is over, so no new ones are asked.
-func (a *Agent) quiet() {
+// waitForQuestions waits until all questions are closed. The turn is over, so no new ones are asked.
+func (a *Agent) waitForQuestions() {
 	for {
 		a.mu.Lock()
-		all := slices.Clone(a.open)
+		all := slices.Clone(a.unreported)
 		a.mu.Unlock()
 		if len(all) == 0 {
 			return
@@ -182,8 +182,8 @@ func (a *Agent) withdraw(ctx context.Context, r permissions.Request) permissions
 	return r
 }
 
-// waits stores what the agent waits for in its session, with further records, and shows it; when the turn is over, nothing.
-func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.AgentSession, *agents.Commit)) {
+// storeWaiting stores what the agent waits for in its session, with further records, and shows it; when the turn is over, nothing.
+func (a *Agent) storeWaiting(ctx context.Context, over bool, more func(permissions.AgentSession, *agents.Commit)) {
 	err := a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
 		if more != nil {
 			more(*s, c)
@@ -191,13 +191,13 @@ func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.Agen
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		was := stepOf(*s)
-		was.Asks = wire.Each(a.posed, func(p *submitted) permissions.ID { return p.id })
+		was.Asks = wire.Each(a.pending, func(p *submitted) permissions.ID { return p.id })
 		s.Step = was.encode()
-		if s.Request, s.Tool = "", ""; len(a.posed) > 0 {
-			s.Request, s.Tool = a.posed[0].id, a.posed[0].tool
+		if s.Request, s.Tool = "", ""; len(a.pending) > 0 {
+			s.Request, s.Tool = a.pending[0].id, a.pending[0].tool
 		}
 		switch {
-		case len(a.posed) > 0:
+		case len(a.pending) > 0:
 			s.Status = permissions.AwaitingUser
 		case s.Status == permissions.AwaitingUser && !over:
 			s.Status = permissions.Running
@@ -218,8 +218,8 @@ func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permission
 		if a.turn != nil {
 			a.turn.end()
 		}
-		if s := a.seat.Load(); s != nil {
-			s.doomed.Store(true)
+		if s := a.running.Load(); s != nil {
+			s.ending.Store(true)
 			s.run.Kill()
 		}
 	case h.Type == permissions.RequestSettled:
@@ -253,13 +253,13 @@ var ErrUndone = errors.New("the agent did not finish")
 
 // Once starts the agent's program, runs one turn, and ends it. When ctx ends, it cancels the turn and returns ctx's error.
 func Once(ctx context.Context, e Errand, prompt string) error {
-	s, err := e.Program.start(ctx, errand{e})
+	s, err := e.Program.start(ctx, oneShotGate{e})
 	if err != nil {
 		return err
 	}
-	defer s.part()
+	defer s.shutDown()
 	limited, done := context.WithTimeout(ctx, e.Program.patience())
-	_, err = s.begin(limited, e.Program.conversation(), "")
+	_, err = s.beginConversation(limited, e.Program.conversation(), "")
 	done()
 	if err != nil {
 		return s.why(ctx, err)
@@ -276,7 +276,7 @@ func Once(ctx context.Context, e Errand, prompt string) error {
 		return e.Say(text)
 	}
 	reason, err := s.ask(context.WithoutCancel(ctx), t, prompt, say)
-	if err := say(t.last(reason, err, ctx.Err() != nil)); err != nil {
+	if err := say(t.finalMessage(reason, err, ctx.Err() != nil)); err != nil {
 		return err
 	}
 	switch {
@@ -288,18 +288,18 @@ func Once(ctx context.Context, e Errand, prompt string) error {
 	return nil
 }
 
-// errand is a gate that asks over the agent socket, behind which policy and grants are checked.
-type errand struct{ Errand }
+// oneShotGate is a gate that asks over the agent socket, behind which policy and grants are checked.
+type oneShotGate struct{ Errand }
 
-var _ gate = errand{}
+var _ gate = oneShotGate{}
 
-func (errand) held(context.Context, string) ([]permissions.Tag, error) { return nil, nil }
+func (oneShotGate) held(context.Context, string) ([]permissions.Tag, error) { return nil, nil }
 
-func (e errand) allow(ctx context.Context, q permissions.Request) (permissions.Request, error) {
+func (e oneShotGate) allow(ctx context.Context, q permissions.Request) (permissions.Request, error) {
 	q.Agent = e.Name
 	return e.Asker.Ask(ctx, permissions.Caller{}, q)
 }
 
-func (errand) note(context.Context, agents.Execution, []agents.Artifact) {}
+func (oneShotGate) note(context.Context, agents.Execution, []agents.Artifact) {}
 
-func (errand) stamp() time.Time { return time.Now().UTC() }
+func (oneShotGate) stamp() time.Time { return time.Now().UTC() }

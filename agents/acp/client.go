@@ -54,13 +54,13 @@ type client struct {
 
 // turn is one prompt and everything that follows from it.
 type turn struct {
-	session string // the daemon's session id
-	prompt  string
-	n       int // from 1
-	over    chan struct{}
-	end     func()     // closes over once
-	strayed chan error // why it ends, if the agent entered a forbidden mode
-	heard   *transcript
+	session       string // the daemon's session id
+	prompt        string
+	n             int // from 1
+	over          chan struct{}
+	end           func()     // closes over once
+	forbiddenMode chan error // why it ends, if the agent entered a forbidden mode
+	transcript    *transcript
 
 	mu      sync.Mutex
 	calls   int
@@ -79,7 +79,7 @@ func (t *turn) ended(at time.Time) (all []agents.Execution) {
 	defer t.mu.Unlock()
 	for _, x := range t.allowed {
 		x.Ended = at
-		switch t.heard.known(x.of).Status {
+		switch t.transcript.known(x.of).Status {
 		case sdk.ToolCallStatusCompleted:
 			x.Success = true
 		case sdk.ToolCallStatusFailed:
@@ -93,7 +93,7 @@ func (t *turn) ended(at time.Time) (all []agents.Execution) {
 }
 
 func newTurn(session string, n int) *turn {
-	t := &turn{session: session, n: n, over: make(chan struct{}), strayed: make(chan error, 1), heard: newTranscript()}
+	t := &turn{session: session, n: n, over: make(chan struct{}), forbiddenMode: make(chan error, 1), transcript: newTranscript()}
 	t.end = sync.OnceFunc(func() { close(t.over) })
 	return t
 }
@@ -161,8 +161,8 @@ const codeRefused = -32603
 
 var errOver = errors.New("there is no turn any more that this belongs to")
 
-// begun is the turn that a call belongs to.
-func (c *client) begun(conversation sdk.SessionId) (*turn, error) {
+// currentTurn is the turn that a call belongs to.
+func (c *client) currentTurn(conversation sdk.SessionId) (*turn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if conversation == "" || conversation != c.conversation {
@@ -174,7 +174,7 @@ func (c *client) begun(conversation sdk.SessionId) (*turn, error) {
 	return c.turn, nil
 }
 
-func (c *client) takes(t *turn) {
+func (c *client) setTurn(t *turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn = t
@@ -195,7 +195,7 @@ func (c *client) update(params json.RawMessage) {
 		return
 	}
 	c.watch(note)
-	t, err := c.begun(note.SessionId)
+	t, err := c.currentTurn(note.SessionId)
 	if err != nil {
 		return // a loaded conversation is replayed from its beginning
 	}
@@ -205,7 +205,7 @@ func (c *client) update(params json.RawMessage) {
 		} `json:"update"`
 	}
 	_ = json.Unmarshal(params, &inputs) // parsed once already
-	t.heard.take(note.Update, inputs.Update.Input, c.shown)
+	t.transcript.take(note.Update, inputs.Update.Input, c.shown)
 }
 
 // decode parses a call's parameters: each name once, and spelled exactly.

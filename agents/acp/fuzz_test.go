@@ -115,7 +115,7 @@ func FuzzTranscript(f *testing.F) {
 			t.Fatal(err)
 		}
 		bounded(t, heard, true)
-		if text := heard.said(true); text != "" {
+		if text := heard.takeUnsent(true); text != "" {
 			t.Fatalf("%q is said twice", text)
 		}
 		left := 0
@@ -161,7 +161,7 @@ func TestAmbiguousLinesArePassedOver(t *testing.T) {
 // bounded checks the text, and that the counted size is correct.
 func bounded(t *testing.T, heard *transcript, all bool) {
 	t.Helper()
-	text := heard.said(all)
+	text := heard.takeUnsent(all)
 	if !utf8.ValidString(text) || len(text) > maxUnsaid+maxSteps*(maxEntry+20)+200 {
 		t.Fatalf("it says %d bytes: %.100q", len(text), text)
 	}

@@ -39,8 +39,8 @@ type toolCall struct {
 	Locations []sdk.ToolCallLocation `json:"locations"`
 }
 
-// over is a call with the fields of an update.
-func (c toolCall) over(before toolCall) toolCall {
+// mergedInto is a call with the fields of an update.
+func (c toolCall) mergedInto(before toolCall) toolCall {
 	c.Title, c.Kind, c.Status = cmp.Or(c.Title, before.Title), cmp.Or(c.Kind, before.Kind), cmp.Or(c.Status, before.Status)
 	if !c.hasInput() {
 		c.Input = before.Input
@@ -79,7 +79,7 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.begun(in.Session)
+	t, err := c.currentTurn(in.Session)
 	switch {
 	case errors.Is(err, errOver):
 		return outcome("", nil), nil
@@ -91,7 +91,7 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 	}
 	ctx, done := t.during(ctx)
 	defer done()
-	q, err := in.question(t.heard.planning(t.heard.known(in.ToolCall)), c.place.Workspace, c.shown)
+	q, err := in.question(t.transcript.withPlan(t.transcript.known(in.ToolCall)), c.place.Workspace, c.shown)
 	if err != nil {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
 	}

@@ -64,16 +64,16 @@ const endTime = 100 * time.Millisecond
 const usualStart = time.Minute
 
 type process struct {
-	conn  *sdk.Connection
-	able  sdk.AgentCapabilities
-	way   string        // see Program.Auth
-	mode  string        // see Program.Mode
-	ways  []string      // its sign-in methods, for people
-	every time.Duration // see Program.Progress
-	run   *sandbox.Piped
-	works sync.WaitGroup
+	conn         *sdk.Connection
+	capabilities sdk.AgentCapabilities
+	authMethod   string        // see Program.Auth
+	mode         string        // see Program.Mode
+	authMethods  []string      // its sign-in methods, for people
+	every        time.Duration // see Program.Progress
+	run          *sandbox.Piped
+	works        sync.WaitGroup
 
-	doomed atomic.Bool // it is to end
+	ending atomic.Bool // it is to end
 
 	callsMu sync.Mutex
 	closed  bool // its calls are no longer answered
@@ -83,7 +83,7 @@ type process struct {
 // launch starts the program and initialises the connection. answer handles its calls; updates receives its reports,
 // each before anything that the program sends later. The program outlives ctx.
 func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates func(json.RawMessage)) (*process, error) {
-	p := &process{way: o.Auth, mode: o.Mode, every: cmp.Or(o.Progress, progressEvery)}
+	p := &process{authMethod: o.Auth, mode: o.Mode, every: cmp.Or(o.Progress, progressEvery)}
 	run, err := sandbox.Start(ctx, o.Command, func(line string) { o.Log.Debug("an acp agent wrote to stderr", "text", line) })
 	if err != nil {
 		return nil, fmt.Errorf("start its program: %w", wire.Plain(err))
@@ -91,7 +91,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	p.run = run
 	ready := make(chan struct{}) // the library's logger is set before it can log
 	unanswered := &wire.Unanswered{Most: maxUnanswered}
-	p.conn = sdk.NewConnection(p.counted(answer), unanswered.Writer(p.run.Stdin), newLines(run.Stdout, ready, updates, func(line []byte) error {
+	p.conn = sdk.NewConnection(p.countCalls(answer), unanswered.Writer(p.run.Stdin), newLines(run.Stdout, ready, updates, func(line []byte) error {
 		err := unanswered.Received(line)
 		if err != nil {
 			o.Log.Warn("program of an acp agent ended for what it says", "err", err)
@@ -108,7 +108,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	})
 	limited, done := context.WithTimeout(ctx, o.patience())
 	defer done()
-	if err := p.greet(limited, o); err != nil {
+	if err := p.initialize(limited, o); err != nil {
 		err = p.why(ctx, err)
 		p.stop()
 		return nil, cmp.Or(p.run.Left(), err)
@@ -116,7 +116,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	return p, nil
 }
 
-func (p *process) greet(ctx context.Context, o Program) error {
+func (p *process) initialize(ctx context.Context, o Program) error {
 	hello, err := call[sdk.InitializeResponse](ctx, p, sdk.AgentMethodInitialize, sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
 		ClientInfo:      &sdk.Implementation{Name: "daycared", Version: o.Version},
@@ -130,7 +130,7 @@ func (p *process) greet(ctx context.Context, o Program) error {
 	if hello.ProtocolVersion != sdk.ProtocolVersionNumber {
 		return fmt.Errorf("it speaks version %d of the protocol, and daycared version %d", hello.ProtocolVersion, sdk.ProtocolVersionNumber)
 	}
-	p.able, p.ways = hello.AgentCapabilities, offers(hello.AuthMethods)
+	p.capabilities, p.authMethods = hello.AgentCapabilities, offers(hello.AuthMethods)
 	return nil
 }
 
@@ -164,8 +164,8 @@ func (p *process) tell(ctx context.Context, method string, in any) {
 	p.works.Go(func() { _ = p.conn.SendNotification(ctx, method, in) }) // a program that is gone needs no notification
 }
 
-// counted makes stop wait for the calls that answer handles.
-func (p *process) counted(answer sdk.MethodHandler) sdk.MethodHandler {
+// countCalls makes stop wait for the calls that answer handles.
+func (p *process) countCalls(answer sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, params json.RawMessage) (any, *sdk.RequestError) {
 		p.callsMu.Lock()
 		if p.closed {
@@ -180,7 +180,7 @@ func (p *process) counted(answer sdk.MethodHandler) sdk.MethodHandler {
 }
 
 // alive reports whether the program can still be called.
-func (p *process) alive() bool { return !p.doomed.Load() && !closed(p.conn.Done()) }
+func (p *process) alive() bool { return !p.ending.Load() && !closed(p.conn.Done()) }
 
 func closed(c <-chan struct{}) bool {
 	select {
@@ -322,15 +322,15 @@ const codeSignIn = -32000
 // signedIn calls a method; if the agent requires it, it signs in first and calls again: the failed call did nothing.
 func signedIn[T any](ctx context.Context, p *process, method string, in any) (out T, err error) {
 	out, err = call[T](ctx, p, method, in)
-	if p.way == "" || !unsigned(err) {
+	if p.authMethod == "" || !needsSignIn(err) {
 		return out, err
 	}
-	_, err = call[sdk.AuthenticateResponse](ctx, p, sdk.AgentMethodAuthenticate, sdk.AuthenticateRequest{MethodId: p.way})
+	_, err = call[sdk.AuthenticateResponse](ctx, p, sdk.AgentMethodAuthenticate, sdk.AuthenticateRequest{MethodId: p.authMethod})
 	var told *sdk.RequestError
 	switch {
 	case errors.As(err, &told):
 		return out, &sdk.RequestError{
-			Code: codeSignIn, Message: fmt.Sprintf("signing it in by %q fails: %s", p.way, told.Message), Data: told.Data,
+			Code: codeSignIn, Message: fmt.Sprintf("signing it in by %q fails: %s", p.authMethod, told.Message), Data: told.Data,
 		}
 	case err != nil:
 		return out, err
@@ -338,8 +338,8 @@ func signedIn[T any](ctx context.Context, p *process, method string, in any) (ou
 	return call[T](ctx, p, method, in)
 }
 
-// unsigned reports whether an agent requires signing in.
-func unsigned(err error) bool {
+// needsSignIn reports whether an agent requires signing in.
+func needsSignIn(err error) bool {
 	told, is := errors.AsType[*sdk.RequestError](err)
 	return is && told.Code == codeSignIn
 }
@@ -347,8 +347,8 @@ func unsigned(err error) bool {
 // signIn tells people what the agent said, and how to sign it in.
 func (p *process) signIn(said string) string {
 	text := "it is not signed in (" + said + "). "
-	if len(p.ways) > 0 {
-		text += "It offers:\n- " + strings.Join(p.ways, "\n- ") + "\n"
+	if len(p.authMethods) > 0 {
+		text += "It offers:\n- " + strings.Join(p.authMethods, "\n- ") + "\n"
 	}
 	return text + "One that needs neither a browser nor a terminal is named as acp_auth of its entry in the configuration. Else sign it " +
 		"in by hand on the daemon's machine, under the daemon's account, and name the folder where it keeps that under write; or hand " +

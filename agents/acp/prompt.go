@@ -37,16 +37,16 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 		told += text + "\n"
 		return a.say(ctx, fmt.Sprintf("%s/%d/%d", t.session, t.n, said), text)
 	}
-	reply, err := a.turnOf(ctx, t, text, say)
+	reply, err := a.runTurn(ctx, t, text, say)
 	if ctx.Err() != nil {
 		return ctx.Err() // the daemon ends: the next start reports the outcome
 	}
 	ordered := closed(t.over)
-	if err := say(t.last(reply, err, ordered)); err != nil {
+	if err := say(t.finalMessage(reply, err, ordered)); err != nil {
 		return err
 	}
 	t.end() // open questions are withdrawn, and closed before the turn's end is reported
-	a.quiet()
+	a.waitForQuestions()
 	return a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
 		c.Executions = t.ended(a.stamp())
 		switch {
@@ -63,17 +63,17 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 	})
 }
 
-// last is what is still to be said after a turn, with how it ended.
-func (t *turn) last(reason sdk.StopReason, err error, ordered bool) string {
-	said, end := t.heard.said(true), ending(reason, err, ordered, t.heard.spoke())
+// finalMessage is what is still to be said after a turn, with how it ended.
+func (t *turn) finalMessage(reason sdk.StopReason, err error, ordered bool) string {
+	said, end := t.transcript.takeUnsent(true), ending(reason, err, ordered, t.transcript.spoke())
 	if said == "" || end == "" {
 		return said + end
 	}
 	return said + "\n\n" + end
 }
 
-// turnOf starts what is needed, and runs one turn. say tells people what happens meanwhile.
-func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
+// runTurn starts what is needed, and runs one turn. say tells people what happens meanwhile.
+func (a *Agent) runTurn(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
 	if _, err := a.held(ctx, t.session); err != nil { // after a stop nothing is started either
 		return "", err
 	}
@@ -85,7 +85,7 @@ func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(strin
 	}
 	reason, err := s.ask(ctx, t, text, say)
 	if told, is := errors.AsType[*refused](err); is && told.code == codeSignIn {
-		a.leave() // another program notices a sign-in by hand
+		a.stopProgram() // another program notices a sign-in by hand
 	}
 	return reason, err
 }
@@ -95,8 +95,8 @@ func (s *session) ask(ctx context.Context, t *turn, text string, say func(string
 	if closed(t.over) { // stopped before it was prompted
 		return sdk.StopReasonCancelled, nil
 	}
-	s.takes(t)
-	defer s.takes(nil)
+	s.setTurn(t)
+	defer s.setTurn(nil)
 	if err := s.inMode(ctx); err != nil {
 		return "", s.why(ctx, err)
 	}
@@ -128,16 +128,16 @@ func (s *session) ask(ctx context.Context, t *turn, text string, say func(string
 			return r.out.StopReason, nil
 		case <-over:
 			end()
-		case strayed = <-t.strayed:
+		case strayed = <-t.forbiddenMode:
 			end()
 		case <-again: // the first update may be faster than the prompt
 			again = time.After(stopTime / 4)
 			s.tell(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: conversation})
 		case <-late:
-			s.part()
-			return "", cmp.Or(s.run.Left(), errDeaf)
+			s.shutDown()
+			return "", cmp.Or(s.run.Left(), errUnresponsive)
 		case <-tick.C:
-			if err := say(t.heard.said(false)); err != nil {
+			if err := say(t.transcript.takeUnsent(false)); err != nil {
 				return "", err
 			}
 		case <-ctx.Done():
@@ -146,7 +146,7 @@ func (s *session) ask(ctx context.Context, t *turn, text string, say func(string
 	}
 }
 
-var errDeaf = errors.New("it did not stop, so its program was ended")
+var errUnresponsive = errors.New("it did not stop, so its program was ended")
 
 func (c *client) now() sdk.SessionId {
 	c.mu.Lock()
@@ -161,7 +161,7 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 	switch {
 	case errors.Is(err, sandbox.ErrLeft):
 		return "My program " + sandbox.Left(err) + " Write, and it is started anew."
-	case errors.Is(err, errDeaf):
+	case errors.Is(err, errUnresponsive):
 		return "I did not stop when I was told to, so my program was ended. Write, and it is started anew."
 	case permissions.CodeOf(err) == permissions.CodeStopped:
 		return allStopped
@@ -193,9 +193,9 @@ const allStopped = "I stop here: everything was stopped, or I alone. I go on whe
 
 // ready returns the program with the conversation of the session of that id, starting both if needed.
 func (a *Agent) ready(ctx context.Context, id string) (*session, error) {
-	s := a.seat.Load()
+	s := a.running.Load()
 	if s != nil && !s.alive() {
-		a.leave()
+		a.stopProgram()
 		s = nil
 	}
 	if s == nil {
@@ -204,7 +204,7 @@ func (a *Agent) ready(ctx context.Context, id string) (*session, error) {
 			return nil, a.startFailed(ctx, err)
 		}
 		s = started
-		a.seat.Store(s)
+		a.running.Store(s)
 	}
 	was, err := a.row.step()
 	if err != nil {
@@ -215,10 +215,10 @@ func (a *Agent) ready(ctx context.Context, id string) (*session, error) {
 	}
 	limited, done := context.WithTimeout(ctx, a.o.Program.patience())
 	defer done()
-	begun, err := s.begin(limited, a.o.Program.conversation(), was.Conversation)
+	begun, err := s.beginConversation(limited, a.o.Program.conversation(), was.Conversation)
 	if err != nil {
 		err = a.startFailed(ctx, s.why(ctx, err))
-		a.leave() // its state is unknown, so the next message gets a new one
+		a.stopProgram() // its state is unknown, so the next message gets a new one
 		return nil, err
 	}
 	if begun == was.Conversation {
@@ -233,14 +233,14 @@ func (a *Agent) ready(ctx context.Context, id string) (*session, error) {
 	return s, a.row.change(ctx, func(row *permissions.AgentSession, _ *agents.Commit) { row.Step = was.encode() })
 }
 
-// begin begins a conversation, or continues one if the agent can.
-func (s *session) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.SessionId) (sdk.SessionId, error) {
+// beginConversation begins a conversation, or continues one if the agent can.
+func (s *session) beginConversation(ctx context.Context, how sdk.NewSessionRequest, before sdk.SessionId) (sdk.SessionId, error) {
 	id, m := before, modes{}
-	if before != "" && s.able.LoadSession {
+	if before != "" && s.capabilities.LoadSession {
 		loaded, err := signedIn[sdk.LoadSessionResponse](ctx, s.process, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
 			SessionId: before, Cwd: how.Cwd, McpServers: how.McpServers,
 		})
-		if err != nil && (ctx.Err() != nil || !s.alive() || unsigned(err)) {
+		if err != nil && (ctx.Err() != nil || !s.alive() || needsSignIn(err)) {
 			return "", err
 		}
 		if err != nil { // it no longer has the conversation
@@ -261,7 +261,7 @@ func (s *session) begin(ctx context.Context, how sdk.NewSessionRequest, before s
 	if id == "" {
 		return "", errors.New("it gives its session no id")
 	}
-	return id, s.begins(ctx, id, m)
+	return id, s.requireMode(ctx, id, m)
 }
 
 // startFailed is why the agent cannot be started, with what to do about it.
@@ -349,8 +349,8 @@ type wrongMode string
 
 func (e wrongMode) Error() string { return string(e) }
 
-// begins sets the required mode for the conversation.
-func (s *session) begins(ctx context.Context, id sdk.SessionId, m modes) error {
+// requireMode sets the required mode for the conversation.
+func (s *session) requireMode(ctx context.Context, id sdk.SessionId, m modes) error {
 	want, err := m.wanted(s.mode)
 	if err != nil {
 		return err
@@ -393,7 +393,7 @@ func (s *session) setMode(ctx context.Context) (err error) {
 			return wrongMode(fmt.Sprintf("it is in the mode %q, and does not change to %q", now, want))
 		}
 	}
-	if told, is := errors.AsType[*sdk.RequestError](err); is && !unsigned(err) {
+	if told, is := errors.AsType[*sdk.RequestError](err); is && !needsSignIn(err) {
 		return wrongMode(fmt.Sprintf("it is in the mode %q, and does not change to %q: %s", m.now, want, told.Message))
 	}
 	if err != nil {
@@ -441,7 +441,7 @@ func (c *client) watch(note sdk.SessionNotification) {
 	c.modes.now = now
 	if c.turn != nil && c.inForbiddenMode() {
 		select {
-		case c.turn.strayed <- wrongMode(fmt.Sprintf("it went into the mode %q by itself, where it may act without asking", now)):
+		case c.turn.forbiddenMode <- wrongMode(fmt.Sprintf("it went into the mode %q by itself, where it may act without asking", now)):
 		default: // the turn is ending already
 		}
 	}

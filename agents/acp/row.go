@@ -49,16 +49,16 @@ type row struct {
 	store agents.SessionStore
 	agent *Agent
 
-	mu   sync.Mutex
-	read bool
-	is   permissions.AgentSession // without an ID: no session
+	mu      sync.Mutex
+	read    bool
+	session permissions.AgentSession // without an ID: no session
 }
 
 func (r *row) open(ctx context.Context) (permissions.AgentSession, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.load(ctx)
-	return r.is, r.is.ID != "", err
+	return r.session, r.session.ID != "", err
 }
 
 // load reads the row once. The caller holds the lock.
@@ -80,7 +80,7 @@ func (r *row) load(ctx context.Context) error {
 	if !open {
 		s = permissions.AgentSession{}
 	}
-	r.is, r.read = s, true
+	r.session, r.read = s, true
 	return nil
 }
 
@@ -108,8 +108,8 @@ func (r *row) disown(ctx context.Context, s permissions.AgentSession) error {
 func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.load(ctx); err != nil || r.is.ID != "" {
-		return r.is, err
+	if err := r.load(ctx); err != nil || r.session.ID != "" {
+		return r.session, err
 	}
 	now := r.agent.stamp()
 	s := permissions.AgentSession{
@@ -126,15 +126,15 @@ func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 	if err != nil {
 		return s, err
 	}
-	r.is = s
+	r.session = s
 	return s, nil
 }
 
 func (r *row) step() (s step, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := json.Unmarshal(r.is.Step, &s); err != nil {
-		return s, fmt.Errorf("read where session %s stands: %w", r.is.ID, err)
+	if err := json.Unmarshal(r.session.Step, &s); err != nil {
+		return s, fmt.Errorf("read where session %s stands: %w", r.session.ID, err)
 	}
 	return s, nil
 }
@@ -144,17 +144,17 @@ func (r *row) change(ctx context.Context, do func(*permissions.AgentSession, *ag
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for again := false; ; again = true {
-		if err := r.load(ctx); err != nil || r.is.ID == "" {
+		if err := r.load(ctx); err != nil || r.session.ID == "" {
 			return err
 		}
-		next, c := r.is, agents.Commit{}
+		next, c := r.session, agents.Commit{}
 		next.Version++
 		next.ChangedAt = r.agent.stamp()
 		do(&next, &c)
 		if len(c.Executions) > 0 {
 			next.Step = stepOf(next).run(c.Executions).encode()
 		}
-		if next.Status != r.is.Status {
+		if next.Status != r.session.Status {
 			c.Records = append(c.Records, agents.StatusOf(next))
 		}
 		c.Session = next
@@ -166,10 +166,10 @@ func (r *row) change(ctx context.Context, do func(*permissions.AgentSession, *ag
 		if err != nil {
 			return err
 		}
-		if r.is = next; !next.EndedAt.IsZero() {
-			r.is = permissions.AgentSession{}
+		if r.session = next; !next.EndedAt.IsZero() {
+			r.session = permissions.AgentSession{}
 		}
-		r.agent.shows(next.Status)
+		r.agent.setActivity(next.Status)
 		return nil
 	}
 }

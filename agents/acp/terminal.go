@@ -43,7 +43,7 @@ func (c *client) createTerminal(ctx context.Context, params json.RawMessage) (an
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.begun(in.SessionId)
+	t, err := c.currentTurn(in.SessionId)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func onTerminal(do func(*client, context.Context, *terminal, string) (any, error
 	return func(c *client, ctx context.Context, params json.RawMessage) (any, error) {
 		in, err := decode[sdk.TerminalOutputRequest](params)
 		if err == nil {
-			_, err = c.begun(in.SessionId)
+			_, err = c.currentTurn(in.SessionId)
 		}
 		if err != nil && !errors.Is(err, errOver) {
 			return nil, err
@@ -266,7 +266,7 @@ func file[T any](
 		return "", err
 	}
 	session, input := of(in)
-	t, err := c.begun(session)
+	t, err := c.currentTurn(session)
 	if err != nil {
 		return "", err
 	}

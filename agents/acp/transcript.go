@@ -35,7 +35,7 @@ type transcript struct {
 	calls   map[sdk.ToolCallId]toolCall
 	order   []sdk.ToolCallId // of calls, oldest first
 	kept    int              // approximate bytes of calls
-	anyword bool             // it said something
+	hasText bool             // it said something
 }
 
 // part is a paragraph: the agent's text, or lines about its actions.
@@ -52,28 +52,28 @@ func (t *transcript) take(u sdk.SessionUpdate, input []byte, shown func(string) 
 	defer t.mu.Unlock()
 	switch {
 	case u.AgentMessageChunk != nil:
-		t.words(block(u.AgentMessageChunk.Content))
+		t.addText(block(u.AgentMessageChunk.Content))
 	case u.Plan != nil:
-		t.planned(u.Plan.Entries)
+		t.setPlan(u.Plan.Entries)
 	case u.ToolCall != nil:
 		c := u.ToolCall
-		t.called(toolCall{
+		t.addCall(toolCall{
 			ID: c.ToolCallId, Title: c.Title, Kind: c.Kind, Status: c.Status, Input: input, Content: c.Content, Locations: c.Locations,
 		}, shown)
 	case u.ToolCallUpdate != nil:
 		c := u.ToolCallUpdate
-		t.called(toolCall{
+		t.addCall(toolCall{
 			ID: c.ToolCallId, Title: wire.Value(c.Title), Kind: wire.Value(c.Kind), Status: wire.Value(c.Status), Input: input,
 			Content: c.Content, Locations: c.Locations,
 		}, shown)
 	}
 }
 
-func (t *transcript) words(text string) {
+func (t *transcript) addText(text string) {
 	if text == "" {
 		return
 	}
-	t.anyword = true
+	t.hasText = true
 	if last := len(t.parts) - 1; last < 0 || t.parts[last].steps > 0 {
 		t.parts = append(t.parts, part{})
 	}
@@ -106,8 +106,8 @@ func (t *transcript) step(line string) {
 	}
 }
 
-// planned replaces the plan; only the last one is sent.
-func (t *transcript) planned(entries []sdk.PlanEntry) {
+// setPlan replaces the plan; only the last one is sent.
+func (t *transcript) setPlan(entries []sdk.PlanEntry) {
 	marks := map[sdk.PlanEntryStatus]string{
 		sdk.PlanEntryStatusCompleted: "[x]", sdk.PlanEntryStatusInProgress: "[>]",
 	}
@@ -123,9 +123,9 @@ func (t *transcript) planned(entries []sdk.PlanEntry) {
 	t.last = strings.Join(lines[1:], "\n")
 }
 
-// planning is a call with its plan in the input, if it asks to leave the mode in which the agent plans: the plan that the call shows, or
+// withPlan is a call with its plan in the input, if it asks to leave the mode in which the agent plans: the plan that the call shows, or
 // else the last one that the agent reported.
-func (t *transcript) planning(c toolCall) toolCall {
+func (t *transcript) withPlan(c toolCall) toolCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.Kind != sdk.ToolKindSwitchMode || c.hasInput() {
@@ -148,10 +148,10 @@ func (t *transcript) planning(c toolCall) toolCall {
 	return c
 }
 
-// called adds a tool call's update, with a line when it starts, when it fails, and with what it changed or printed when it is done.
-func (t *transcript) called(c toolCall, shown func(string) string) {
+// addCall adds a tool call's update, with a line when it starts, when it fails, and with what it changed or printed when it is done.
+func (t *transcript) addCall(c toolCall, shown func(string) string) {
 	before, known := t.calls[c.ID]
-	c = c.over(before)
+	c = c.mergedInto(before)
 	t.remember(c)
 	if !known {
 		t.step("· " + name(c))
@@ -207,11 +207,11 @@ func (c toolCall) size() int {
 func (t *transcript) known(c toolCall) toolCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return c.over(t.calls[c.ID])
+	return c.mergedInto(t.calls[c.ID])
 }
 
-// said removes and returns what is to be sent now. Text that may continue stays, unless all.
-func (t *transcript) said(all bool) string {
+// takeUnsent removes and returns what is to be sent now. Text that may continue stays, unless all.
+func (t *transcript) takeUnsent(all bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var texts []string
@@ -242,7 +242,7 @@ func (t *transcript) said(all bool) string {
 func (t *transcript) spoke() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.anyword
+	return t.hasText
 }
 
 func name(c toolCall) string {

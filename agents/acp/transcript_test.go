@@ -29,14 +29,14 @@ func tell(updates ...sdk.SessionUpdate) *transcript {
 // Text in the middle of a turn is sent up to the end of a paragraph; the rest comes with what follows.
 func TestTextInTheMiddleOfATurn(t *testing.T) {
 	tr := tell(sdk.UpdateAgentMessageText("one"), sdk.StartToolCall("a", "Look"), sdk.UpdateAgentMessageText("tw"))
-	if got := tr.said(false); got != "one\n\n· Look" {
+	if got := tr.takeUnsent(false); got != "one\n\n· Look" {
 		t.Errorf("it says %q", got)
 	}
 	tr.take(sdk.UpdateAgentMessageText("o"), nil, nothing)
-	if got := tr.said(true); got != "two" {
+	if got := tr.takeUnsent(true); got != "two" {
 		t.Errorf("it says %q", got)
 	}
-	if got := tr.said(true); got != "" {
+	if got := tr.takeUnsent(true); got != "" {
 		t.Errorf("it says %q again", got)
 	}
 }
@@ -47,7 +47,7 @@ func TestBoundedTranscript(t *testing.T) {
 	for i := range 2000 {
 		tr.take(sdk.StartToolCall(sdk.ToolCallId(fmt.Sprint(i)), strings.Repeat("é", 5000)), nil, nothing)
 	}
-	text := tr.said(true)
+	text := tr.takeUnsent(true)
 	if lines := strings.Count(text, "\n"); len(text) > maxUnsaid || lines != maxSteps || !strings.HasSuffix(text, "· …") {
 		t.Errorf("it has %d bytes in %d lines, and ends %q", len(text), lines, text[len(text)-20:])
 	}
@@ -68,7 +68,7 @@ func TestBoundedTranscript(t *testing.T) {
 		entries[i] = sdk.PlanEntry{Content: strings.Repeat("long ", 1000)}
 	}
 	tr.take(sdk.UpdatePlan(entries...), nil, nothing)
-	if text := tr.said(true); len(text) > maxUnsaid || !strings.Contains(text, "… and 60 more") {
+	if text := tr.takeUnsent(true); len(text) > maxUnsaid || !strings.Contains(text, "… and 60 more") {
 		t.Errorf("the plan has %d bytes", len(text))
 	}
 }
@@ -85,7 +85,7 @@ func TestCallsOverEachOther(t *testing.T) {
 	if got.Title != "Edit more" || got.Kind != sdk.ToolKindDelete || string(got.Input) != `{"x":1}` || got.Status != status {
 		t.Errorf("it is known as %+v", got)
 	}
-	if text := tr.said(true); text != "· Edit (edit)" {
+	if text := tr.takeUnsent(true); text != "· Edit (edit)" {
 		t.Errorf("it says %q", text)
 	}
 }
