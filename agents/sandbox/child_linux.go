@@ -17,8 +17,8 @@ import (
 
 // The descriptors that our processes inherit besides the standard streams.
 const (
-	fdOrder = 3
-	fdLife  = 4 // of a supervisor; in a command: its end of the pipe for the filter
+	fdOrder   = 3
+	fdControl = 4 // of a supervisor; in a command: its end of the pipe for the filter
 )
 
 // asCommand runs the process that becomes the command.
@@ -43,7 +43,7 @@ func execCommand() error {
 		return fmt.Errorf("start: %w", err)
 	}
 	s.Write = append(s.Write, s.Scratch)
-	if err := enclose(s); err != nil {
+	if err := restrictProcess(s); err != nil {
 		return err
 	}
 	if !s.Off {
@@ -120,7 +120,7 @@ func fork(s spec) (pid, trust int, err error) {
 	}
 	defer unix.Close(pair[1])
 	attr := &syscall.ProcAttr{
-		Env:   os.Environ(), // scrubbed by the daemon
+		Env:   os.Environ(), // set by the daemon
 		Files: []uintptr{0, 1, 2, order.Fd(), uintptr(pair[1])},
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
@@ -131,8 +131,8 @@ func fork(s spec) (pid, trust int, err error) {
 	return pid, pair[0], nil
 }
 
-// enclose sandboxes this process irreversibly, including all its threads.
-func enclose(s spec) error {
+// restrictProcess sandboxes this process irreversibly, including all its threads.
+func restrictProcess(s spec) error {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // a service may be denied this; core files are then the system's concern
 	if s.Off {
 		return nil
@@ -153,7 +153,7 @@ func enclose(s spec) error {
 	if err := config.Restrict(rules...); err != nil { // in one layer: a second one would forbid every move between folders
 		return fmt.Errorf("hold paths and signals: %w", err)
 	}
-	return shield(s, held[len(held)-len(s.Write):])
+	return restrictCalls(s, held[len(held)-len(s.Write):])
 }
 
 // rules are the Landlock rules. The returned files must stay open until the rules are in force, so that what was opened

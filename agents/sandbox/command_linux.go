@@ -23,7 +23,7 @@ func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *e
 // command is [Sandbox.Command], and returns our end of the line to the supervisor, too: each byte written is a signal for all in the
 // sandbox, and comes back once they have it.
 func (s *Sandbox) command(ctx context.Context, w Policy, argv []string) (cmd *exec.Cmd, life *os.File, release func(), err error) {
-	if err := s.admit(w); err != nil {
+	if err := s.checkPolicy(w); err != nil {
 		return nil, nil, nil, err
 	}
 	if w.Dir != "" {
@@ -46,7 +46,7 @@ func (s *Sandbox) command(ctx context.Context, w Policy, argv []string) (cmd *ex
 	watched, life := os.NewFile(uintptr(pair[0]), "life"), os.NewFile(uintptr(pair[1]), "life")
 	let := sync.OnceFunc(func() { _ = life.Close() })
 	cmd = exec.CommandContext(ctx, executable)
-	cmd.Args, cmd.Env, cmd.Dir = []string{supervisorName}, scrubbed(), "/"
+	cmd.Args, cmd.Env, cmd.Dir = []string{supervisorName}, cleanEnvironment(), "/"
 	cmd.ExtraFiles = []*os.File{told, watched}
 	cmd.SysProcAttr = newSession()
 	cmd.Cancel = func() error { let(); return nil } // the supervisor kills the others first, then exits
@@ -55,12 +55,12 @@ func (s *Sandbox) command(ctx context.Context, w Policy, argv []string) (cmd *ex
 		let()
 		_ = told.Close()
 		_ = watched.Close()
-		sweep(cmd)
+		killGroup(cmd)
 	}), nil
 }
 
-// sweep kills the process group of a supervisor that was itself killed.
-func sweep(cmd *exec.Cmd) {
+// killGroup kills the process group of a supervisor that was itself killed.
+func killGroup(cmd *exec.Cmd) {
 	if cmd.ProcessState == nil {
 		return
 	}

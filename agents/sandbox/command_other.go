@@ -64,8 +64,8 @@ func hangs(int) bool { return false }
 func runSupervisor() int { return NotStarted }
 func asCommand() int     { return NotStarted }
 
-// enclose fails: this system has no sandbox.
-func enclose(s spec) error {
+// restrictProcess fails: this system has no sandbox.
+func restrictProcess(s spec) error {
 	if !s.Off {
 		return ErrUnheld
 	}

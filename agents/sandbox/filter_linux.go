@@ -130,8 +130,8 @@ var (
 // special are mode bits that nothing may set: a file with them runs as the daemon's account or group for whoever starts it.
 const special = unix.S_ISUID | unix.S_ISGID
 
-// shield installs the filter. A command's supervisor sets file modes; a process without one is ours and may do so itself.
-func shield(s spec, writable []*os.File) error {
+// restrictCalls installs the filter. A command's supervisor sets file modes; a process without one is ours and may do so itself.
+func restrictCalls(s spec, writable []*os.File) error {
 	if s.Operation != "" {
 		_, err := install(filter(s.Network, allow), unix.SECCOMP_FILTER_FLAG_TSYNC)
 		return err
@@ -178,7 +178,7 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 		}
 	}
 	each(func(at uint32) []bpf.Instruction { return plainMode(at, setMode) }, modes, modesHere)
-	each(func(at uint32) []bpf.Instruction { return plainMode(at, allow) }, createModes, birthsHere)
+	each(func(at uint32) []bpf.Instruction { return plainMode(at, allow) }, createModes, createsHere)
 	each(func(at uint32) []bpf.Instruction {
 		return append([]bpf.Instruction{argument(at - 1),
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY, SkipTrue: 1}, allow},

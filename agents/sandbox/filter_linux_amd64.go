@@ -12,9 +12,9 @@ var ownersHere = map[uint32]uint32{unix.SYS_CHOWN: 1, unix.SYS_LCHOWN: 1}
 
 // Calls of this architecture that set a mode or create something with one.
 var (
-	modesHere  = map[uint32]uint32{unix.SYS_CHMOD: 1}
-	birthsHere = map[uint32]uint32{unix.SYS_MKNOD: 1, unix.SYS_MKDIR: 1, unix.SYS_CREAT: 1}
-	opensHere  = map[uint32]uint32{unix.SYS_OPEN: 2}
+	modesHere   = map[uint32]uint32{unix.SYS_CHMOD: 1}
+	createsHere = map[uint32]uint32{unix.SYS_MKNOD: 1, unix.SYS_MKDIR: 1, unix.SYS_CREAT: 1}
+	opensHere   = map[uint32]uint32{unix.SYS_OPEN: 2}
 )
 
 // refusedHere are those of [refused] that only this architecture has.

@@ -9,6 +9,6 @@ const sysChmod = -1
 
 // Only other architectures have these: see the amd64 file.
 var (
-	ownersHere, modesHere, birthsHere, opensHere map[uint32]uint32
+	ownersHere, modesHere, createsHere, opensHere map[uint32]uint32
 	refusedHere                                  []uint32
 )

@@ -6,5 +6,5 @@ import "os"
 
 const sysChmod = -1
 
-// shield has no filter for this architecture, so no promise holds (see Check).
-func shield(spec, []*os.File) error { return ErrUnheld }
+// restrictCalls has no filter for this architecture, so no promise holds (see Check).
+func restrictCalls(spec, []*os.File) error { return ErrUnheld }

@@ -127,10 +127,10 @@ func TestAFolderThatDoesNotAnswerIsRefused(t *testing.T) {
 			_ = own.At(dir, func() error { <-answers; return nil })
 		}
 		s := New(Options{Mode: Off, Own: []string{"/nowhere/daycared"}})
-		if err := s.admit(Policy{Read: []string{dir}}); !errors.Is(err, own.ErrSilent) {
+		if err := s.checkPolicy(Policy{Read: []string{dir}}); !errors.Is(err, own.ErrSilent) {
 			t.Errorf("the policy is judged as %v", err)
 		}
-		if err := s.admit(Policy{Read: []string{other}}); err != nil {
+		if err := s.checkPolicy(Policy{Read: []string{other}}); err != nil {
 			t.Errorf("another folder's policy is judged as %v", err)
 		}
 	})

@@ -81,13 +81,13 @@ func TestNothingOutlivesItsCommand(t *testing.T) {
 
 // When the context ends or release is called, a command ends with all its descendants.
 func TestACommandIsEnded(t *testing.T) {
-	for _, how := range []string{"context", "release", "the warden is killed"} {
+	for _, how := range []string{"context", "release", "the supervisor is killed"} {
 		t.Run(how, func(t *testing.T) {
 			dir, name := pipe(t)
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
 			left := leftovers
-			if how == "the warden is killed" { // its session's first group can still be found
+			if how == "the supervisor is killed" { // its session's first group can still be found
 				left = "exec 3>pipe; sleep 600 &\n"
 			}
 			cmd, release, err := New(Options{}).Command(ctx, Policy{Write: []string{dir}, Dir: dir}, "/bin/sh", "-c", left+"wait")
@@ -115,8 +115,8 @@ func TestACommandIsEnded(t *testing.T) {
 				t.Error("it ended well")
 			}
 			release()
-			if how == "the warden is killed" {
-				sweep(cmd) // again, in case release came before its end
+			if how == "the supervisor is killed" {
+				killGroup(cmd) // again, in case release came before its end
 			}
 			gone(t, held)
 		})
@@ -233,7 +233,7 @@ func TestChainsOfProcessesAreEnded(t *testing.T) {
 			gone(t, held)
 			if _, err := os.Stat(filepath.Join(dir, "outlived")); !os.IsNotExist(err) {
 				t.Error("they went on as long as they wanted")
-				_ = cmd.Process.Kill() // the warden: it may have thousands to reap
+				_ = cmd.Process.Kill() // the supervisor: it may have thousands to reap
 			}
 			_ = cmd.Wait()
 		})
@@ -385,12 +385,12 @@ func TestAScratchFolderThatIsALink(t *testing.T) {
 	if err := os.Symlink("out", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	openUp(filepath.Join(dir, "link"))
-	openUp(filepath.Join(dir, "gone"))
+	makeRemovable(filepath.Join(dir, "link"))
+	makeRemovable(filepath.Join(dir, "gone"))
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o500 {
 		t.Errorf("it is %v, %v", info, err)
 	}
-	openUp(out)
+	makeRemovable(out)
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("a folder is %v, %v", info, err)
 	}
@@ -411,7 +411,7 @@ func TestAScratchFolderIsRemovedWithoutPermissions(t *testing.T) {
 		}
 		_ = os.Chmod(filepath.Join(dir, "scratch/a/b"), 0)
 		_ = os.Chmod(filepath.Join(dir, "scratch/a"), 0o500)
-		wipe(filepath.Join(dir, "scratch"))
+		removeScratch(filepath.Join(dir, "scratch"))
 	}()
 	<-done
 	if _, err := os.Stat(filepath.Join(dir, "scratch")); !os.IsNotExist(err) {

@@ -51,8 +51,8 @@ func sendListener(listener int, writable []*os.File) error {
 		fds = append(fds, int(f.Fd()))
 	}
 	for some := range slices.Chunk(fds, atOnce) {
-		if err := unix.Sendmsg(fdLife, []byte{0}, unix.UnixRights(some...), nil, 0); err != nil {
-			return fmt.Errorf("tell the warden: %w", err)
+		if err := unix.Sendmsg(fdControl, []byte{0}, unix.UnixRights(some...), nil, 0); err != nil {
+			return fmt.Errorf("tell the supervisor: %w", err)
 		}
 	}
 	return nil

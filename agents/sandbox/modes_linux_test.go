@@ -148,7 +148,7 @@ func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 	name := append([]byte(filepath.Join(dir, "x")), 0)
 	self.Args = [6]uint64{uint64(uint32(0xffffff9c)), uint64(uintptr(unsafe.Pointer(&name[0]))), 0o4755}
 	if err := self.setMode(-1, given(t, dir)); !errors.Is(err, unix.EPERM) {
-		t.Errorf("the warden: %v", err)
+		t.Errorf("the supervisor: %v", err)
 	}
 	runtime.KeepAlive(name)
 	none(t)

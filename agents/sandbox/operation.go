@@ -49,7 +49,7 @@ type answer struct {
 
 // Do runs an operation in a sandbox and decodes its result. Its own error is a *Fault; with another it was not run, or not to its end.
 func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, output any) error {
-	if err := s.admit(w); err != nil {
+	if err := s.checkPolicy(w); err != nil {
 		return err
 	}
 	order := s.spec(w)
@@ -65,7 +65,7 @@ func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, out
 	ctx, done := context.WithTimeout(ctx, doWithin)
 	defer done()
 	cmd := exec.CommandContext(ctx, executable)
-	cmd.Args, cmd.Env, cmd.Dir = []string{operationName}, scrubbed(), "/"
+	cmd.Args, cmd.Env, cmd.Dir = []string{operationName}, cleanEnvironment(), "/"
 	cmd.SysProcAttr = newSession()
 	cmd.WaitDelay = grace
 	var out, said bytes.Buffer
@@ -145,8 +145,8 @@ func (f *Fault) Error() string { return f.Text }
 // grace is how long a process that was told to exit may take, before it is killed alone.
 const grace = 5 * time.Second
 
-// scrubbed is the environment of our processes between daemon and command: nothing but what a test binary reads.
-func scrubbed() []string {
+// cleanEnvironment is the environment of our processes between daemon and command: nothing but what a test binary reads.
+func cleanEnvironment() []string {
 	env := []string{"PATH=" + Path, "LANG=C.UTF-8"}
 	for _, name := range []string{counting, "GORACE"} {
 		if value := os.Getenv(name); value != "" {
@@ -185,7 +185,7 @@ func operate(in io.Reader, out io.Writer, operations map[string]Operation) error
 	if do == nil {
 		return fmt.Errorf("there is no operation %q", s.Operation)
 	}
-	if err := enclose(s); err != nil {
+	if err := restrictProcess(s); err != nil {
 		return err
 	}
 	var a answer

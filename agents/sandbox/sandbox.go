@@ -147,10 +147,10 @@ func Left(err error) string {
 
 // Ready returns why nothing can be run here, or nil: the kernel lacks a feature (ErrUnheld), or something of the
 // daemon's is in what every command may read (ErrOwn).
-func (s *Sandbox) Ready() error { return s.admit(Policy{}) }
+func (s *Sandbox) Ready() error { return s.checkPolicy(Policy{}) }
 
-// admit refuses a policy that cannot be enforced, that includes something of the daemon's, or whose paths are not plain.
-func (s *Sandbox) admit(w Policy) error {
+// checkPolicy refuses a policy that cannot be enforced, that includes something of the daemon's, or whose paths are not plain.
+func (s *Sandbox) checkPolicy(w Policy) error {
 	if !s.off {
 		for _, p := range Check() {
 			if !p.Holds {

@@ -61,7 +61,7 @@ func TestTheDaemonsOwn(t *testing.T) {
 	} {
 		t.Run("B7/"+c.name, func(t *testing.T) {
 			s := New(Options{Own: append([]string{""}, c.own...)})
-			if err := s.admit(c.w); !errors.Is(err, c.want) {
+			if err := s.checkPolicy(c.w); !errors.Is(err, c.want) {
 				t.Errorf("%s: %v", c.name, err)
 			}
 			if ready := s.Ready(); (ready != nil) != strings.Contains(c.name, "in what everybody") {

@@ -25,7 +25,7 @@ import (
 // escapes or outlives it. It exits with the command's code.
 func runSupervisor() int {
 	runtime.LockOSThread() // the command gets the signal when the thread that started it dies; and see domain
-	code, err := guard()
+	code, err := supervise()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
 		return NotStarted
@@ -33,7 +33,7 @@ func runSupervisor() int {
 	return code
 }
 
-func guard() (code int, err error) {
+func supervise() (code int, err error) {
 	s, err := readSpec()
 	if err != nil {
 		return 0, err
@@ -45,11 +45,11 @@ func guard() (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("make a scratch folder: %w", err)
 	}
-	defer wipe(made)
+	defer removeScratch(made)
 	s.Scratch = made
 	all := signalAll
 	if !s.Off {
-		if all, err = domain(); err != nil {
+		if all, err = enterSignalDomain(); err != nil {
 			return 0, fmt.Errorf("hold signals: %w", err)
 		}
 	}
@@ -69,7 +69,7 @@ func guard() (code int, err error) {
 	orders, over := make(chan func()), make(chan struct{})
 	go func() {
 		defer close(over)
-		obey(os.NewFile(fdLife, "life"), func(sig syscall.Signal) {
+		relaySignals(os.NewFile(fdControl, "life"), func(sig syscall.Signal) {
 			sent := make(chan struct{})
 			orders <- func() {
 				all(sig)
@@ -88,9 +88,9 @@ func guard() (code int, err error) {
 	return waitForDescendants(pid, orders, over, all), nil
 }
 
-// obey signals everything as the daemon says, see [Sandbox.command], until that closes its end, or is gone. What is to stop may still read
+// relaySignals signals everything as the daemon says, see [Sandbox.command], until that closes its end, or is gone. What is to stop may still read
 // something before it does so.
-func obey(life io.ReadWriter, all func(syscall.Signal)) {
+func relaySignals(life io.ReadWriter, all func(syscall.Signal)) {
 	moves := func(state string) bool { return state != "" && !strings.ContainsAny(state, "TtZXx") }
 	for one := []byte{0}; ; {
 		if _, err := life.Read(one); err != nil {
@@ -166,10 +166,10 @@ func waitForDescendants(pid int, orders <-chan func(), over <-chan struct{}, all
 	}
 }
 
-// domain puts this thread, and what it starts from now on, in a Landlock domain out of which no signal goes, and returns what signals all
+// enterSignalDomain puts this thread, and what it starts from now on, in a Landlock domain out of which no signal goes, and returns what signals all
 // the others in it: at once, as the kernel lets none of them fork meanwhile, however fast they do. The command cannot reach this
 // thread, because its own domain is a part of this one. Where signals are not held, they are looked for and signalled one by one.
-func domain() (all func(syscall.Signal), err error) {
+func enterSignalDomain() (all func(syscall.Signal), err error) {
 	held := func() bool { return errors.Is(unix.Kill(unix.Getppid(), 0), unix.EPERM) } // the daemon, which is outside
 	before := unix.Kill(unix.Getppid(), 0)
 	// Every layer forbids moves between folders unless a rule allows them.
@@ -302,22 +302,22 @@ func stat(file string) (state string, parent int, ok bool) {
 	return fields[0], parent, err == nil
 }
 
-// wipe removes a scratch folder, even if its folders lack permissions for their owner.
-func wipe(dir string) {
+// removeScratch removes a scratch folder, even if its folders lack permissions for their owner.
+func removeScratch(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
 	}
 	_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, _ error) error {
 		if e != nil && e.IsDir() {
-			openUp(p)
+			makeRemovable(p)
 		}
 		return nil
 	})
 	_ = os.RemoveAll(dir)
 }
 
-// openUp lets a folder's owner remove what is in it. It follows no link: another command may write where scratch folders are made.
-func openUp(folder string) {
+// makeRemovable lets a folder's owner remove what is in it. It follows no link: another command may write where scratch folders are made.
+func makeRemovable(folder string) {
 	if f, err := openPlain(folder); err == nil {
 		_ = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0o700) //nolint:gosec // a folder needs its x
 		_ = f.Close()
