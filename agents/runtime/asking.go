@@ -66,17 +66,17 @@ func (c Call) asks() (permissions.Request, error) {
 	return permissions.Request{}, nil
 }
 
-// begin starts a call of a built-in tool: it runs the tool, or asks.
-func (sh *turn) begin(ctx context.Context, c Call, t askTool) error {
+// startCall starts a call of a built-in tool: it runs the tool, or asks.
+func (sh *turn) startCall(ctx context.Context, c Call, t askTool) error {
 	x := sh.execution(c)
 	if t.do == nil {
-		needs, err := sh.lacks(ctx, c)
+		needs, err := sh.missingTags(ctx, c)
 		if err != nil {
 			return err
 		}
 		return sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Began{c.N}, Asked{N: c.N, Needs: needs})
 	}
-	if err := sh.began(ctx, x, nil); err != nil {
+	if err := sh.storeStart(ctx, x, nil); err != nil {
 		return err
 	}
 	text, err := t.do(ctx, sh, c)
@@ -87,11 +87,11 @@ func (sh *turn) begin(ctx context.Context, c Call, t askTool) error {
 		sh.runtime.log.Debug("agent tool call failed", "agent", sh.agent.Name, "tool", c.Tool, "err", err)
 		text = err.Error()
 	}
-	return sh.ended(ctx, x, tools.Outcome{Text: text, Error: err != nil}, Ran{N: c.N, Text: text, Error: err != nil})
+	return sh.storeOutcome(ctx, x, tools.Outcome{Text: text, Error: err != nil}, Ran{N: c.N, Text: text, Error: err != nil})
 }
 
-// lacks returns the tags that a call requests and the session does not hold. Tags requested for a child are returned unfiltered.
-func (sh *turn) lacks(ctx context.Context, c Call) ([]permissions.Tag, error) {
+// missingTags returns the tags that a call requests and the session does not hold. Tags requested for a child are returned unfiltered.
+func (sh *turn) missingTags(ctx context.Context, c Call) ([]permissions.Tag, error) {
 	if c.Tool != schema.RequestPermission {
 		return nil, nil
 	}
@@ -103,16 +103,16 @@ func (sh *turn) lacks(ctx context.Context, c Call) ([]permissions.Tag, error) {
 	return permissions.Missing(q.Tags, held), err
 }
 
-// hearAnswer submits a call's question and applies the answer. It rests while the request is pending.
-func (sh *turn) hearAnswer(ctx context.Context, c Call) (rests bool, err error) {
+// awaitAnswer submits a call's question and applies the answer. It rests while the request is pending.
+func (sh *turn) awaitAnswer(ctx context.Context, c Call) (rests bool, err error) {
 	if sh.run.Request == "" {
-		return false, sh.poseCall(ctx, c)
+		return false, sh.submitCall(ctx, c)
 	}
 	q, err := sh.runtime.approvals.Read(ctx, sh.asker(), sh.run.Request)
 	if err != nil || q.State == permissions.Pending {
 		return true, err
 	}
-	return false, sh.answered(ctx, c, q)
+	return false, sh.endAskingCall(ctx, c, q)
 }
 
 // asker is the caller of the request that the session waits for: a child of its agent if the permission is for that child.
@@ -134,21 +134,21 @@ func (sh *turn) beneficiary(c Call) string {
 	return sh.child(q.Agent)
 }
 
-// poseCall submits a call's question, unless nobody has to be asked.
-func (sh *turn) poseCall(ctx context.Context, c Call) error {
+// submitCall submits a call's question, unless nobody has to be asked.
+func (sh *turn) submitCall(ctx context.Context, c Call) error {
 	q, err := sh.question(ctx, c)
 	if err != nil {
 		return err
 	}
 	if q.Kind == permissions.KindPermission && len(q.Missing()) == 0 {
-		return sh.heldAlready(ctx, c, q)
+		return sh.answerWithHeld(ctx, c, q)
 	}
-	why, err := sh.mayNotAsk(ctx, c)
+	why, err := sh.whyNotAsk(ctx, c)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
+		return sh.storeOutcome(ctx, sh.execution(c), tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
 	}
 	q.Tags, q.Held = q.Missing(), nil
 	posed, err := sh.runtime.approvals.Submit(ctx, sh.asker(), q)
@@ -158,28 +158,28 @@ func (sh *turn) poseCall(ctx context.Context, c Call) error {
 	case err != nil:
 		return err
 	}
-	return sh.advance(ctx, agents.Commit{}, Posed{posed.ID})
+	return sh.advance(ctx, agents.Commit{}, Submitted{posed.ID})
 }
 
-// heldAlready answers a call that requests permissions that are already held, and records the use of grants that cover them.
-func (sh *turn) heldAlready(ctx context.Context, c Call, q permissions.Request) error {
+// answerWithHeld answers a call that requests permissions that are already held, and records the use of grants that cover them.
+func (sh *turn) answerWithHeld(ctx context.Context, c Call, q permissions.Request) error {
 	own, err := sh.ungranted(ctx)
 	if err != nil {
 		return err
 	}
 	posed, why, artifacts := q, "", []agents.Artifact(nil)
 	if posed.Tags, posed.Held = permissions.Missing(q.Tags, own), nil; len(posed.Tags) > 0 {
-		if artifacts, why, err = sh.underGrant(ctx, c, posed, ""); err != nil {
+		if artifacts, why, err = sh.useGrants(ctx, c, posed, ""); err != nil {
 			return err
 		}
 	}
 	q.Caller, q.State, q.DecidedVia = sh.asker(), permissions.Approved, permissions.ViaGrant
 	e := Ran{N: c.N, Text: cmp.Or(why, permissions.Result(q).Text), Error: why != ""}
-	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error, Artifacts: artifacts}, e)
+	return sh.storeOutcome(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error, Artifacts: artifacts}, e)
 }
 
-// mayNotAsk returns why a call's question must not be submitted; empty: it may be.
-func (sh *turn) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
+// whyNotAsk returns why a call's question must not be submitted; empty: it may be.
+func (sh *turn) whyNotAsk(ctx context.Context, c Call) (why string, err error) {
 	if c.Tool != schema.RequestPermission {
 		return "", nil
 	}
@@ -227,8 +227,8 @@ func (sh *turn) question(ctx context.Context, c Call) (permissions.Request, erro
 	return q, nil
 }
 
-// answered ends a call that asked, with the settled request.
-func (sh *turn) answered(ctx context.Context, c Call, q permissions.Request) error {
+// endAskingCall ends a call that asked, with the settled request.
+func (sh *turn) endAskingCall(ctx context.Context, c Call, q permissions.Request) error {
 	o := permissions.Result(q)
 	e := Ran{N: c.N, Text: o.Text, Error: o.Error}
 	if t, found := askingTool(c.Tool); found && t.question != nil {
@@ -248,17 +248,17 @@ func (sh *turn) answered(ctx context.Context, c Call, q permissions.Request) err
 		e.Stops = ReasonInterrupted
 	case q.Kind == permissions.KindPermission:
 		var err error
-		if e, err = sh.applied(ctx, c, q, e); err != nil {
+		if e, err = sh.applyDecision(ctx, c, q, e); err != nil {
 			return err
 		}
 		artifacts = append(artifacts, agents.Verdict(sh.execution(c), q, e.Error))
 	}
 	failed := e.Error || q.State == permissions.Denied || q.Answer == permissions.Interrupt // all of which are normal results to the model
-	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: failed, Artifacts: artifacts}, e)
+	return sh.storeOutcome(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: failed, Artifacts: artifacts}, e)
 }
 
-// applied applies a decision: an approval grants its tags to the beneficiary; a denial is counted and may end the run.
-func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ran) (Ran, error) {
+// applyDecision applies a decision: an approval grants its tags to the beneficiary; a denial is counted and may end the run.
+func (sh *turn) applyDecision(ctx context.Context, c Call, q permissions.Request, e Ran) (Ran, error) {
 	switch q.State {
 	case permissions.Denied:
 		tags, _ := agents.Encode(q.Tags) // requests that differ only in their reason are one subject
@@ -287,7 +287,7 @@ func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ra
 		return e, nil
 	}
 	if child := sh.beneficiary(c); child != "" {
-		return e, sh.runtime.hand(ctx, child, used)
+		return e, sh.runtime.sendHandover(ctx, child, used)
 	}
 	e.Tags = used.Missing()
 	return e, nil
@@ -296,9 +296,9 @@ func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ra
 // grantHandover is the key prefix, before the request id, of a post that hands a child the permission requested for it.
 const grantHandover = "gift/"
 
-// hand grants a child what was allowed for it, until its run ends. Only a session's own worker changes the session, so the grant
+// sendHandover grants a child what was allowed for it, until its run ends. Only a session's own worker changes the session, so the grant
 // is sent as a post, which the worker applies.
-func (rt *Runtime) hand(ctx context.Context, child string, q permissions.Request) error {
+func (rt *Runtime) sendHandover(ctx context.Context, child string, q permissions.Request) error {
 	s, ok, err := rt.store.CurrentSession(ctx, child)
 	if err != nil || !ok {
 		return err // the child has ended
@@ -308,8 +308,8 @@ func (rt *Runtime) hand(ctx context.Context, child string, q permissions.Request
 	})
 }
 
-// unwrap applies a grant handover to the session.
-func (sh *turn) unwrap(ctx context.Context, p agents.Post) error {
+// applyHandover applies a grant handover to the session.
+func (sh *turn) applyHandover(ctx context.Context, p agents.Post) error {
 	text, ok := strings.CutPrefix(p.Key, grantHandover)
 	id := permissions.ID(text)
 	if !ok || p.From != "" || sh.run.State == Idle || slices.Contains(sh.run.Handed, id) {
@@ -337,8 +337,8 @@ const changedRow = "I stop here and begin anew: what I had noted of my work was 
 // changedRun is the run of a session whose row is not trusted.
 var changedRun = Run{Outcome: agents.Failed, Reason: ReasonChanged}
 
-// distrust ends a session if its row, or that of its request, was changed without the daemon. Nothing that it says is done.
-func (sh *turn) distrust(ctx context.Context, why error) error {
+// endUntrusted ends a session if its row, or that of its request, was changed without the daemon. Nothing that it says is done.
+func (sh *turn) endUntrusted(ctx context.Context, why error) error {
 	sh.run = changedRun
 	sh.runtime.log.Error("session stopped", "session", sh.session.ID, "agent", sh.agent.Name, "err", why)
 	if sh.run.Words = changedRow; sh.agent.Via == "" {

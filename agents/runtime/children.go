@@ -164,8 +164,8 @@ func (sh *turn) parent(ctx context.Context) (s permissions.AgentSession, err err
 	return s, nil
 }
 
-// giver is the session that started this one, for reading only; ok is false when it has ended.
-func (sh *turn) giver(ctx context.Context) (giver *turn, ok bool, err error) {
+// startingSession is the session that started this one, for reading only; ok is false when it has ended.
+func (sh *turn) startingSession(ctx context.Context) (startingSession *turn, ok bool, err error) {
 	s, err := sh.runtime.store.AgentSession(ctx, sh.session.Parent)
 	if permissions.CodeOf(err) == permissions.CodeUnknown || errors.Is(err, permissions.ErrRow) {
 		return nil, false, nil
@@ -173,12 +173,12 @@ func (sh *turn) giver(ctx context.Context) (giver *turn, ok bool, err error) {
 	if err != nil || !s.EndedAt.IsZero() {
 		return nil, false, err
 	}
-	giver = &turn{worker: sh.worker, runtime: sh.runtime, session: s}
-	if giver.run, err = runOf(s); err != nil {
+	startingSession = &turn{worker: sh.worker, runtime: sh.runtime, session: s}
+	if startingSession.run, err = runOf(s); err != nil {
 		return nil, false, err
 	}
-	giver.agent, err = sh.runtime.agent(s)
-	return giver, err == nil, nil // an agent that is no longer configured holds nothing
+	startingSession.agent, err = sh.runtime.agent(s)
+	return startingSession, err == nil, nil // an agent that is no longer configured holds nothing
 }
 
 // report tells the parent agent how the run ended.

@@ -25,7 +25,7 @@ func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permi
 		for _, id := range all { // a waiting session is woken when its request ends, and then sees the stop
 			s, err := rt.store.AgentSession(ctx, id)
 			if err != nil || h.Stops(s.Caller()) {
-				rt.command(id, permissions.OrderStop)
+				rt.giveOrder(id, permissions.OrderStop)
 			}
 		}
 		return nil

@@ -23,7 +23,7 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 	}
 	switch c.Phase {
 	case Asking:
-		return sh.hearAnswer(ctx, c)
+		return sh.awaitAnswer(ctx, c)
 	case Begun: // its outcome could not be stored
 		_, err := sh.resume(ctx)
 		return false, err
@@ -33,20 +33,20 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 		return false, err
 	}
 	if t, asks := askingTool(c.Tool); asks && why == "" {
-		return false, sh.begin(ctx, c, t)
+		return false, sh.startCall(ctx, c, t)
 	}
 	x := sh.execution(c)
-	if err := sh.began(ctx, x, granted); err != nil {
+	if err := sh.storeStart(ctx, x, granted); err != nil {
 		return false, err
 	}
-	brief, done := sh.runtime.breakable(ctx, sh.worker)
+	brief, done := sh.runtime.interruptible(ctx, sh.worker)
 	defer done()
 	tool, known := sh.agent.tool(brief, c.Tool)
 	if why == "" && !known {
 		why = "This was not run: the tool " + c.Tool + " is not there just now."
 	}
 	if why != "" {
-		return false, sh.ended(ctx, x, tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
+		return false, sh.storeOutcome(ctx, x, tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
 	}
 	o := tool.Run(brief, sh.place(held), c.Input, c.Plan)
 	stopped := brief.Err() != nil
@@ -60,9 +60,9 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 		}
 	}
 	if o.Pause != "" && !stopped {
-		return false, sh.ended(ctx, x, o, Asked{N: c.N, Shows: true, Text: o.Text, Error: o.Error, Look: o.Pause})
+		return false, sh.storeOutcome(ctx, x, o, Asked{N: c.N, Shows: true, Text: o.Text, Error: o.Error, Look: o.Pause})
 	}
-	return false, sh.ended(ctx, x, o, Ran{N: c.N, Text: o.Text, Error: o.Error})
+	return false, sh.storeOutcome(ctx, x, o, Ran{N: c.N, Text: o.Text, Error: o.Error})
 }
 
 // tellLeft says that a process of the agent was left, and how.
@@ -71,8 +71,8 @@ func (sh *turn) tellLeft(ctx context.Context, tool, how string) error {
 	return sh.say(ctx, "left", fmt.Sprintf("I go on without a process of %s: it %s", tool, how))
 }
 
-// began stores that a call runs from now on, with an audit entry: an older row of the session does not begin it again.
-func (sh *turn) began(ctx context.Context, x agents.Execution, granted []agents.Artifact) error {
+// storeStart stores that a call runs from now on, with an audit entry: an older row of the session does not begin it again.
+func (sh *turn) storeStart(ctx context.Context, x agents.Execution, granted []agents.Artifact) error {
 	r := agents.RecordOf(permissions.ToolStarted, sh.session, x.Began, append(sh.ruling.Detail(),
 		"tool", x.Tool, "step", strconv.Itoa(x.Step), "call", strconv.Itoa(x.Call))...)
 	return sh.advance(ctx, agents.Commit{
@@ -87,7 +87,7 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 	if held, err = sh.held(ctx); err != nil {
 		return nil, nil, "", err
 	}
-	if sh.elsewhere() {
+	if sh.workspaceReplaced() {
 		return held, nil, moved, nil
 	}
 	if c.Request != "" {
@@ -121,7 +121,7 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 	case verdict.Ask:
 		return held, nil, notAnyMore, nil
 	case len(verdict.Grants) > 0:
-		if granted, why, err = sh.underGrant(ctx, c, sh.request([]Call{c}), ""); why != "" || err != nil {
+		if granted, why, err = sh.useGrants(ctx, c, sh.request([]Call{c}), ""); why != "" || err != nil {
 			return held, nil, why, err
 		}
 	}
@@ -135,7 +135,7 @@ func (c Call) approvedBy(q permissions.Request) bool {
 	return slices.ContainsFunc(q.ToolCalls(), approved) && len(permissions.Missing(c.Plan.Needs, q.Tags)) == 0
 }
 
-// heldTags calls [turn.underGrant] for the tags that a call needs and grants provide.
+// heldTags calls [turn.useGrants] for the tags that a call needs and grants provide.
 func (sh *turn) heldTags(ctx context.Context, c Call) (granted []agents.Artifact, why string, err error) {
 	own, err := sh.ungranted(ctx)
 	tags := permissions.Missing(c.Held, slices.Concat(own, sh.agent.Place.Tags))
@@ -144,7 +144,7 @@ func (sh *turn) heldTags(ctx context.Context, c Call) (granted []agents.Artifact
 	}
 	q := sh.request(nil)
 	q.Kind, q.Tags, q.Calls, q.Reason = permissions.KindPermission, tags, nil, "for "+c.Tool
-	return sh.underGrant(ctx, c, q, "/held")
+	return sh.useGrants(ctx, c, q, "/held")
 }
 
 // moved is the result of a call planned for a workspace folder that has been replaced since.
@@ -153,15 +153,17 @@ var moved = tools.ErrMoved.Error()
 // where identifies the agent's workspace: its path and the folder behind it.
 func (a *agent) where() string { return strings.TrimSpace(a.Place.Workspace + " " + a.Place.Folder()) }
 
-// elsewhere reports whether the workspace has changed since the run began. It is false for runs stored without a workspace.
-func (sh *turn) elsewhere() bool { return sh.run.Where != "" && sh.run.Where != sh.agent.where() }
+// workspaceReplaced reports whether the workspace has changed since the run began. It is false for runs stored without a workspace.
+func (sh *turn) workspaceReplaced() bool {
+	return sh.run.Where != "" && sh.run.Where != sh.agent.where()
+}
 
 const anotherCall = "This was not run: what was approved is another call."
 
 const notAnyMore = "This was not run: it is not allowed any more. Call it again to ask."
 
-// underGrant submits a request that grants already cover, so that it is audited and counted, and returns its artifact.
-func (sh *turn) underGrant(
+// useGrants submits a request that grants already cover, so that it is audited and counted, and returns its artifact.
+func (sh *turn) useGrants(
 	ctx context.Context, c Call, q permissions.Request, key string,
 ) (granted []agents.Artifact, why string, err error) {
 	caller := sh.session.Caller()
@@ -187,8 +189,8 @@ func (sh *turn) underGrant(
 	return []agents.Artifact{agents.Verdict(sh.execution(c), r, false)}, "", nil
 }
 
-// ended stores a call's outcome, and retries until that succeeds, so that the call never runs twice.
-func (sh *turn) ended(ctx context.Context, x agents.Execution, o tools.Outcome, e Event) error {
+// storeOutcome stores a call's outcome, and retries until that succeeds, so that the call never runs twice.
+func (sh *turn) storeOutcome(ctx context.Context, x agents.Execution, o tools.Outcome, e Event) error {
 	x.Ended, x.Success, x.Exit = sh.runtime.stamp(), !o.Error, o.Exit
 	if o.Error {
 		x.Error = short(o.Text, permissions.MaxReason)
@@ -199,7 +201,7 @@ func (sh *turn) ended(ctx context.Context, x agents.Execution, o tools.Outcome, 
 	}
 	for _, a := range o.Artifacts {
 		a.Step, a.Call = x.Step, x.Call
-		c.Artifacts = append(c.Artifacts, sh.bounded(a))
+		c.Artifacts = append(c.Artifacts, sh.limitOutput(a))
 	}
 	for delay := again; ; delay = min(2*delay, 30*again) {
 		err := sh.advance(ctx, c, e)
@@ -213,8 +215,8 @@ func (sh *turn) ended(ctx context.Context, x agents.Execution, o tools.Outcome, 
 	}
 }
 
-// bounded drops a stream's text from an artifact when the agent has used up its hourly output budget.
-func (sh *turn) bounded(a agents.Artifact) agents.Artifact {
+// limitOutput drops a stream's text from an artifact when the agent has used up its hourly output budget.
+func (sh *turn) limitOutput(a agents.Artifact) agents.Artifact {
 	switch a.Type {
 	case agents.ArtifactStdout, agents.ArtifactStderr, agents.ArtifactDiagnostics:
 	default:

@@ -39,10 +39,10 @@ func (sh *turn) wake(ctx context.Context) (rests bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		return false, sh.hear(ctx, posts)
+		return false, sh.addPosts(ctx, posts)
 	}
 	person := slices.ContainsFunc(posts, func(p agents.Post) bool { return p.From == sh.session.Person })
-	if sh.elsewhere() { // session grants were given for work in the other folder
+	if sh.workspaceReplaced() { // session grants were given for work in the other folder
 		if err := sh.runtime.approvals.EndSession(ctx, sh.session.Caller(), string(sh.session.ID)); err != nil {
 			return false, err
 		}
@@ -51,15 +51,15 @@ func (sh *turn) wake(ctx context.Context) (rests bool, err error) {
 	return false, sh.advance(ctx, agents.Commit{}, Begin{Person: person})
 }
 
-// hear moves posts into the transcript.
-func (sh *turn) hear(ctx context.Context, posts []agents.Post) error {
+// addPosts moves posts into the transcript.
+func (sh *turn) addPosts(ctx context.Context, posts []agents.Post) error {
 	c := agents.Commit{}
 	for _, p := range posts {
 		sh.run.Chain = max(sh.run.Chain, p.Chain)
-		if err := sh.unwrap(ctx, p); err != nil {
+		if err := sh.applyHandover(ctx, p); err != nil {
 			return err
 		}
-		t, err := sh.turnOf(models.Message{Role: models.User, Text: sh.letter(p)})
+		t, err := sh.turnOf(models.Message{Role: models.User, Text: sh.formatPost(p)})
 		if err != nil {
 			return err
 		}
@@ -76,9 +76,9 @@ func (sh *turn) hear(ctx context.Context, posts []agents.Post) error {
 	return sh.advance(ctx, c)
 }
 
-// letter formats a post for the model. One that is not the person's names its sender, and each further line of it is marked: the
+// formatPost formats a post for the model. One that is not the person's names its sender, and each further line of it is marked: the
 // words of the person stand in the same message.
-func (sh *turn) letter(p agents.Post) string {
+func (sh *turn) formatPost(p agents.Post) string {
 	if p.From == sh.session.Person {
 		return heading.ReplaceAllString(oneBreak.Replace(p.Text), "│ $0")
 	}
@@ -101,41 +101,41 @@ func (sh *turn) plan(ctx context.Context) error {
 		return err
 	}
 	if len(posts) > 0 {
-		return sh.hear(ctx, posts)
+		return sh.addPosts(ctx, posts)
 	}
 	if _, err := sh.held(ctx); err != nil { // the kill switch also stops model calls
 		return err
 	}
 	sh.busy(true)
-	brief, done := sh.runtime.breakable(ctx, sh.worker)
+	brief, done := sh.runtime.interruptible(ctx, sh.worker)
 	defer done()
 	messages, last, err := sh.transcript(ctx)
 	if err != nil {
 		return err
 	}
-	prompt := models.Prompt{System: sh.agent.system(), Messages: messages, Tools: sh.offered(brief)}
+	prompt := models.Prompt{System: sh.agent.system(), Messages: messages, Tools: sh.offeredTools(brief)}
 	if brief.Err() != nil {
 		return nil
 	}
 	if models.Near(sh.agent.Model, prompt, sh.run.Known) {
 		if err := sh.compact(ctx, brief, prompt, last); !errors.Is(err, models.ErrTooLong) {
-			return sh.thought(ctx, brief, err) // the next plan sends the shorter prompt
+			return sh.endAfterModelError(ctx, brief, err) // the next plan sends the shorter prompt
 		}
 	}
 	reply, err := sh.agent.Model.Reply(brief, prompt, nil)
 	if errors.Is(err, models.ErrTooLong) && brief.Err() == nil {
 		err = sh.compact(ctx, brief, prompt, last)
-		return sh.thought(ctx, brief, err)
+		return sh.endAfterModelError(ctx, brief, err)
 	}
 	if err != nil {
-		return sh.thought(ctx, brief, err)
+		return sh.endAfterModelError(ctx, brief, err)
 	}
 	sh.run.Known = models.Measured{Messages: len(prompt.Messages) + 1, Tokens: reply.Usage.Read + reply.Usage.Written}
 	return sh.replied(ctx, prompt, reply)
 }
 
-// asked records the prompt: its head, and the messages that are new to the model.
-func (sh *turn) asked(p models.Prompt) agents.Artifact {
+// promptArtifact records the prompt: its head, and the messages that are new to the model.
+func (sh *turn) promptArtifact(p models.Prompt) agents.Artifact {
 	last := len(p.Messages)
 	for last > 0 && p.Messages[last-1].Role != models.Assistant {
 		last--
@@ -147,8 +147,8 @@ func (sh *turn) asked(p models.Prompt) agents.Artifact {
 	})
 }
 
-// thought ends the run when the model cannot be called, and tells the person.
-func (sh *turn) thought(ctx, brief context.Context, err error) error {
+// endAfterModelError ends the run when the model cannot be called, and tells the person.
+func (sh *turn) endAfterModelError(ctx, brief context.Context, err error) error {
 	if brief.Err() != nil { // an order or the shutdown; the next turn handles it
 		err = nil
 	}
@@ -168,7 +168,7 @@ func (sh *turn) thought(ctx, brief context.Context, err error) error {
 // compact replaces the oldest turns, up to the last turn of p, by a summary that the model writes.
 func (sh *turn) compact(ctx, brief context.Context, p models.Prompt, last int64) error {
 	made, err := models.Compact(brief, sh.agent.Model, p)
-	sh.spend(made.Usage)
+	sh.addUsage(made.Usage)
 	if err != nil {
 		return err
 	}
@@ -200,24 +200,24 @@ func (sh *turn) replied(ctx context.Context, p models.Prompt, reply models.Reply
 	if err != nil {
 		return err
 	}
-	c := agents.Commit{Turns: []agents.Turn{t}, Artifacts: []agents.Artifact{sh.asked(p)}}
+	c := agents.Commit{Turns: []agents.Turn{t}, Artifacts: []agents.Artifact{sh.promptArtifact(p)}}
 	if reply.Text != "" {
 		c.Artifacts = append(c.Artifacts, agents.ArtifactOf(agents.ArtifactAssistantMessage, map[string]any{
 			"session_id": sh.session.ID, "text": reply.Text, "timestamp": sh.runtime.stamp(),
 		}))
 	}
-	sh.spend(reply.Usage)
+	sh.addUsage(reply.Usage)
 	return sh.advance(ctx, c, e)
 }
 
-// spend adds a reply's usage to the session; the next commit stores it.
-func (sh *turn) spend(u models.Usage) {
+// addUsage adds a reply's usage to the session; the next commit stores it.
+func (sh *turn) addUsage(u models.Usage) {
 	sh.session.Tokens += u.Read + u.Written
 	sh.session.Cost += sh.agent.Model.Cost(u)
 }
 
-// offered lists the tools that the agent can call, without forbidden ones.
-func (sh *turn) offered(ctx context.Context) (list []models.Tool) {
+// offeredTools lists the tools that the agent can call, without forbidden ones.
+func (sh *turn) offeredTools(ctx context.Context) (list []models.Tool) {
 	list = wire.Each(askingTools, func(t askTool) models.Tool { return t.spec })
 	list = append(list, wire.Each(sh.agent.all(ctx), tools.Tool.Spec)...)
 	return slices.DeleteFunc(list, func(t models.Tool) bool { return sh.runtime.approvals.Forbids(sh.session.Caller(), t.Name) })
@@ -264,7 +264,7 @@ func (a *agent) system() string {
 
 // say sends the agent's person a message, once per step and name. It does nothing for an agent that has no chat.
 func (sh *turn) say(ctx context.Context, name, text string) error {
-	v, err := sh.agent.voice(ctx)
+	v, err := sh.agent.waitForSpeaker(ctx)
 	if v == nil || strings.TrimSpace(text) == "" {
 		return err
 	}

@@ -22,7 +22,7 @@ func (a *agent) Run(ctx context.Context, s agents.Speaker) error {
 		close(a.ready)
 	})
 	if current, ok, err := a.runtime.store.CurrentSession(ctx, a.Name); err == nil && ok && current.Person == a.Person {
-		a.shows(current.Status)
+		a.setActivity(current.Status)
 		a.runtime.kick(current.ID) // it may have messages to send
 	}
 	<-ctx.Done()
@@ -44,10 +44,10 @@ func (a *agent) Hear(ctx context.Context, m permissions.Message) error {
 
 func (a *agent) Activity() permissions.Activity { return *a.activity.Load() }
 
-func (a *agent) shows(now permissions.Activity) { a.activity.Store(&now) }
+func (a *agent) setActivity(now permissions.Activity) { a.activity.Store(&now) }
 
-// voice waits for the agent's speaker; nil for an agent without a chat.
-func (a *agent) voice(ctx context.Context) (agents.Speaker, error) {
+// waitForSpeaker waits for the agent's speaker; nil for an agent without a chat.
+func (a *agent) waitForSpeaker(ctx context.Context) (agents.Speaker, error) {
 	if a.Via == "" {
 		return nil, nil
 	}
@@ -81,15 +81,15 @@ func (a *agent) Obey(ctx context.Context, o permissions.Order) error {
 		return err
 	}
 	select {
-	case <-a.runtime.command(s.ID, o):
+	case <-a.runtime.giveOrder(s.ID, o):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// command gives a session an order, interrupts its work, and returns a channel that is closed when the order was obeyed.
-func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct{} {
+// giveOrder gives a session an order, interrupts its work, and returns a channel that is closed when the order was obeyed.
+func (rt *Runtime) giveOrder(id permissions.ID, o permissions.Order) <-chan struct{} {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	given := rt.orders[id]
@@ -104,12 +104,12 @@ func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct
 		w.cancel()
 	}
 	rt.kicked[id] = true
-	rt.rung.Notify()
+	rt.kickSignal.Notify()
 	return given.done
 }
 
-// ordered returns the session's order, if any, and its strength at this moment.
-func (rt *Runtime) ordered(id permissions.ID) (o *order, told permissions.Order) {
+// currentOrder returns the session's order, if any, and its strength at this moment.
+func (rt *Runtime) currentOrder(id permissions.ID) (o *order, told permissions.Order) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if o = rt.orders[id]; o != nil {
@@ -118,8 +118,8 @@ func (rt *Runtime) ordered(id permissions.ID) (o *order, told permissions.Order)
 	return o, told
 }
 
-// obeyed removes an order, unless a stronger one was given meanwhile.
-func (rt *Runtime) obeyed(id permissions.ID, o *order, told permissions.Order) {
+// removeOrder removes an order, unless a stronger one was given meanwhile.
+func (rt *Runtime) removeOrder(id permissions.ID, o *order, told permissions.Order) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if o == nil || o.most != told {
@@ -129,8 +129,8 @@ func (rt *Runtime) obeyed(id permissions.ID, o *order, told permissions.Order) {
 	close(o.done)
 }
 
-// breakable returns a context for long work, which an order cancels as well.
-func (rt *Runtime) breakable(ctx context.Context, w *worker) (context.Context, context.CancelFunc) {
+// interruptible returns a context for long work, which an order cancels as well.
+func (rt *Runtime) interruptible(ctx context.Context, w *worker) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

@@ -80,15 +80,15 @@ type Options struct {
 
 // Runtime runs daycared's own agents. It is safe for concurrent use.
 type Runtime struct {
-	store     Store
-	approvals agents.Approvals // set by Bind, before Run
-	now       func() time.Time
-	log       *slog.Logger
-	own       map[string]*agent // by name
-	order     []*agent          // in the order of the configuration
-	others    map[string]bool   // agents of other parts of the daemon
-	rung      timing.Signal     // sessions have been kicked
-	places    chan struct{}     // limits concurrent workers
+	store      Store
+	approvals  agents.Approvals // set by Bind, before Run
+	now        func() time.Time
+	log        *slog.Logger
+	own        map[string]*agent // by name
+	order      []*agent          // in the order of the configuration
+	others     map[string]bool   // agents of other parts of the daemon
+	kickSignal timing.Signal     // sessions have been kicked
+	slots      chan struct{}     // limits concurrent workers
 
 	mu      sync.Mutex
 	kicked  map[permissions.ID]bool    // sessions to work on
@@ -99,7 +99,7 @@ type Runtime struct {
 type agent struct {
 	Agent
 	runtime  *Runtime
-	beginner sync.Mutex     // serializes the start of sessions
+	starting sync.Mutex     // serializes the start of sessions
 	speaker  agents.Speaker // set before ready is closed
 	ready    chan struct{}
 	once     sync.Once
@@ -117,7 +117,7 @@ func newAgent(rt *Runtime, a Agent) *agent {
 		Agent: a, runtime: rt, ready: make(chan struct{}), due: timing.NewSignal(),
 		output: rate.NewLimiter(rate.Every(time.Hour/outputPerHour), outputPerHour),
 	}
-	at.shows(permissions.Idle)
+	at.setActivity(permissions.Idle)
 	return at
 }
 
@@ -128,7 +128,7 @@ const maxWorkers = 64
 func New(o Options) *Runtime {
 	rt := &Runtime{
 		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{}, others: map[string]bool{},
-		rung: timing.NewSignal(), places: make(chan struct{}, maxWorkers),
+		kickSignal: timing.NewSignal(), slots: make(chan struct{}, maxWorkers),
 		kicked: map[permissions.ID]bool{}, working: map[permissions.ID]*worker{}, orders: map[permissions.ID]*order{},
 	}
 	for _, name := range o.Others {
@@ -181,9 +181,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-rt.rung:
+			case <-rt.kickSignal:
 			}
-			for _, w := range rt.take() {
+			for _, w := range rt.startWorkers() {
 				group.Go(func() error {
 					rt.work(ctx, w)
 					return nil
@@ -224,18 +224,18 @@ func (rt *Runtime) kick(id permissions.ID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.kicked[id] = true
-	rt.rung.Notify()
+	rt.kickSignal.Notify()
 }
 
 // worker works on one session; a session has at most one.
 type worker struct {
 	session permissions.ID
-	placed  bool               // it occupies one of the runtime's places
+	hasSlot bool               // it occupies one of the runtime's places
 	cancel  context.CancelFunc // interrupts its current work; nil while that cannot be interrupted
 }
 
-// take starts workers for kicked sessions while places are free. One with an order needs no place, so that it is obeyed.
-func (rt *Runtime) take() (all []*worker) {
+// startWorkers starts workers for kicked sessions while places are free. One with an order needs no place, so that it is obeyed.
+func (rt *Runtime) startWorkers() (all []*worker) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for id := range rt.kicked {
@@ -244,8 +244,8 @@ func (rt *Runtime) take() (all []*worker) {
 		}
 		w := &worker{session: id}
 		select {
-		case rt.places <- struct{}{}:
-			w.placed = true
+		case rt.slots <- struct{}{}:
+			w.hasSlot = true
 		default:
 			if len(rt.orders) == 0 {
 				return all
@@ -261,15 +261,15 @@ func (rt *Runtime) take() (all []*worker) {
 	return all
 }
 
-func (rt *Runtime) leave(w *worker) {
+func (rt *Runtime) endWorker(w *worker) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	delete(rt.working, w.session)
-	if w.placed {
-		<-rt.places
+	if w.hasSlot {
+		<-rt.slots
 	}
 	if len(rt.kicked) > 0 { // this session or another needs a worker
-		rt.rung.Notify()
+		rt.kickSignal.Notify()
 	}
 }
 
@@ -310,8 +310,8 @@ func (rt *Runtime) foreground(a *agent) string {
 
 // session returns an agent's current session, and begins one if there is none.
 func (rt *Runtime) session(ctx context.Context, a *agent) (permissions.AgentSession, error) {
-	a.beginner.Lock()
-	defer a.beginner.Unlock()
+	a.starting.Lock()
+	defer a.starting.Unlock()
 	s, ok, err := rt.store.CurrentSession(ctx, a.Name)
 	if ok && s.Person == a.Person || err != nil {
 		return s, err

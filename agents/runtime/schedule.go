@@ -58,7 +58,7 @@ func (rt *Runtime) timetable(ctx context.Context, a *agent) (next time.Time, err
 		return at, nil
 	}
 	if asks && (a.Schedule.AskAt(t.Next).Before(t.Next) || !t.Next.After(now)) {
-		if t.Asked, err = rt.askAhead(ctx, a, t); err != nil {
+		if t.Asked, err = rt.requestTags(ctx, a, t); err != nil {
 			return now, err
 		}
 		if err := rt.store.SetTimetable(ctx, t); err != nil {
@@ -68,7 +68,7 @@ func (rt *Runtime) timetable(ctx context.Context, a *agent) (next time.Time, err
 	if t.Next.After(now) {
 		return t.Next, nil
 	}
-	given, until, err := rt.allowedAhead(ctx, a, t)
+	given, until, err := rt.approvedTags(ctx, a, t)
 	if err != nil || until.After(now) {
 		return until, err
 	}
@@ -84,7 +84,7 @@ const none permissions.ID = "-"
 
 func runKey(t agents.Timetable) string { return t.Agent + "/" + t.Next.UTC().Format(time.RFC3339) }
 
-func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
+func (rt *Runtime) requestTags(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
 	q, err := rt.approvals.Submit(ctx, permissions.AgentCaller(a.Name), permissions.Request{
 		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),
 		Reason:   "My run at " + t.Next.UTC().Format("2006-01-02 15:04 MST") + " will need this: " + short(a.Prompt, maxQuoted),
@@ -109,7 +109,7 @@ func (rt *Runtime) start(ctx context.Context, a *agent, t agents.Timetable, give
 		return rt.tell(ctx, last.ID, agents.Post{Key: key, Text: a.Prompt})
 	case ok: // the session of the previous run, whose time is over
 		select {
-		case <-rt.command(last.ID, permissions.OrderQuit):
+		case <-rt.giveOrder(last.ID, permissions.OrderQuit):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -121,8 +121,8 @@ func (rt *Runtime) start(ctx context.Context, a *agent, t agents.Timetable, give
 	return rt.tell(ctx, s.ID, agents.Post{Key: key, Text: a.Prompt})
 }
 
-// allowedAhead returns the permissions allowed for a run. If the request is still pending, it returns until when to wait.
-func (rt *Runtime) allowedAhead(
+// approvedTags returns the permissions allowed for a run. If the request is still pending, it returns until when to wait.
+func (rt *Runtime) approvedTags(
 	ctx context.Context, a *agent, t agents.Timetable,
 ) (given []permissions.Tag, until time.Time, err error) {
 	if t.Asked == "" || t.Asked == none {

@@ -31,8 +31,8 @@ type (
 	Broke struct{ Reason string }
 	// Judged holds the verdict on each call, in order.
 	Judged struct{ Calls []Verdict }
-	// Posed names the request that is now pending.
-	Posed struct{ Request permissions.ID }
+	// Submitted names the request that is now pending.
+	Submitted struct{ Request permissions.ID }
 	// Refused says that the request was refused; Text is for the model.
 	Refused struct{ Text string }
 	// Settled is the settled request. Ends says that a denial or timeout ends the run.
@@ -76,18 +76,18 @@ type (
 
 // Verdict is the decision about one call.
 type Verdict struct {
-	Fate  CallFate
-	Input json.RawMessage // canonical; empty: unchanged
-	Plan  tools.Plan
-	Held  []permissions.Tag // tags that the plan needed and the session held
-	Text  string            // of a Spared one
+	Decision CallDecision
+	Input    json.RawMessage // canonical; empty: unchanged
+	Plan     tools.Plan
+	Held     []permissions.Tag // tags that the plan needed and the session held
+	Text     string            // of a Spared one
 }
 
 func (Begin) event()     {}
 func (Replied) event()   {}
 func (Broke) event()     {}
 func (Judged) event()    {}
-func (Posed) event()     {}
+func (Submitted) event() {}
 func (Refused) event()   {}
 func (Settled) event()   {}
 func (Began) event()     {}
@@ -119,7 +119,7 @@ func Next(r Run, e Event) (Run, error) {
 		next.terminate(agents.Failed, e.Reason)
 	case Judged:
 		ok = next.judged(e)
-	case Posed:
+	case Submitted:
 		ok = r.Request == "" && e.Request != "" && (r.State == WaitAck || r.State == Execute && r.asking() > 0)
 		next.Request = e.Request
 	case Refused:
@@ -186,11 +186,11 @@ func (r *Run) judged(e Judged) bool {
 	}
 	for i, v := range e.Calls {
 		c := &r.Calls[i]
-		c.Fate, c.Plan, c.Held = v.Fate, v.Plan, v.Held
+		c.Decision, c.Plan, c.Held = v.Decision, v.Plan, v.Held
 		if len(v.Input) > 0 {
 			c.Input = v.Input
 		}
-		if v.Fate == Spared {
+		if v.Decision == Skipped {
 			c.Text, c.Error = v.Text, true
 		}
 	}
@@ -217,8 +217,8 @@ func (r *Run) refused(e Refused) bool {
 	switch {
 	case r.State == WaitAck && r.Request == "":
 		for i := range r.Calls {
-			if c := &r.Calls[i]; c.Fate == Asks {
-				c.spare(e.Text, true)
+			if c := &r.Calls[i]; c.Decision == Asks {
+				c.skip(e.Text, true)
 			}
 		}
 		r.goOn()
@@ -237,7 +237,7 @@ func (r *Run) refused(e Refused) bool {
 	return false
 }
 
-func (c *Call) spare(text string, isError bool) { c.Fate, c.Text, c.Error = Spared, text, isError }
+func (c *Call) skip(text string, isError bool) { c.Decision, c.Text, c.Error = Skipped, text, isError }
 
 // settled applies the settled request of the step. A request of an asking call is applied by [Ran] instead.
 func (r *Run) settled(e Settled) bool {
@@ -247,7 +247,7 @@ func (r *Run) settled(e Settled) bool {
 	}
 	denied := false
 	for i, answer := range r.answers(q) {
-		if c := &r.Calls[i]; c.Fate == Asks {
+		if c := &r.Calls[i]; c.Decision == Asks {
 			r.answer(c, q, answer, e.Voided)
 			denied = denied || c.Denied
 		}
@@ -267,7 +267,7 @@ func (r *Run) settled(e Settled) bool {
 func (r Run) answers(q permissions.Request) []permissions.Call {
 	all, given := make([]permissions.Call, len(r.Calls)), q.ToolCalls()
 	for i, c := range r.Calls {
-		if c.Fate == Asks && len(given) > 0 {
+		if c.Decision == Asks && len(given) > 0 {
 			all[i], given = given[0], given[1:]
 		}
 	}
@@ -284,20 +284,20 @@ func (r *Run) answer(c *Call, q permissions.Request, answer permissions.Call, vo
 	told := permissions.Result(alone)
 	switch {
 	case !c.is(answer):
-		c.spare(anotherCall, true)
+		c.skip(anotherCall, true)
 	case alone.State == permissions.Approved && voided != "":
-		c.spare(voided, true)
+		c.skip(voided, true)
 	case alone.State == permissions.Approved && q.State == permissions.Denied:
-		c.spare(told.Text+" It is not run: another call of the step was denied.", true)
+		c.skip(told.Text+" It is not run: another call of the step was denied.", true)
 	case alone.State == permissions.Approved && q.VoidAt.IsZero():
-		c.Fate, c.Request = Runs, q.ID
+		c.Decision, c.Request = Runs, q.ID
 		r.Denied = r.Denied.without(subject(c.Tool, c.Input))
 	case alone.State == permissions.Denied:
-		c.spare(told.Text, told.Error)
+		c.skip(told.Text, told.Error)
 		c.Denied = true
 		r.count(c, subject(c.Tool, c.Input))
 	default:
-		c.spare(told.Text, told.Error)
+		c.skip(told.Text, told.Error)
 	}
 }
 
@@ -375,7 +375,7 @@ func (r *Run) terminate(outcome string, reason string) {
 			c.Phase, c.Text, c.Error = Ended, unknownStop, true
 		case c.Phase == Asking && r.Shows:
 			c.Phase = Ended
-		case c.Phase == Asking || (c.Fate != Spared && c.Phase != Ended):
+		case c.Phase == Asking || (c.Decision != Skipped && c.Phase != Ended):
 			c.Phase, c.Text, c.Error = Ended, notRun, true
 		}
 	}
@@ -410,14 +410,14 @@ const (
 	ReasonChanged     = "changed" // the session's row was, without the daemon
 )
 
-// CallFate is the decision about a call.
-type CallFate string
+// CallDecision is the decision about a call.
+type CallDecision string
 
 // The fates; empty for a call that was not judged yet.
 const (
-	Runs   CallFate = "runs"   // no approval needed, or approved
-	Asks   CallFate = "asks"   // people are asked
-	Spared CallFate = "spared" // not run; its Text says why
+	Runs    CallDecision = "runs"   // no approval needed, or approved
+	Asks    CallDecision = "asks"   // people are asked
+	Skipped CallDecision = "spared" // not run; its Text says why
 )
 
 // Phase is the progress of a call that runs.
@@ -433,19 +433,19 @@ const (
 
 // Call is one tool call of a step.
 type Call struct {
-	N       int               `json:"n"` // from 1
-	ID      string            `json:"id"`
-	Tool    string            `json:"tool"`
-	Input   json.RawMessage   `json:"input"` // canonical
-	Plan    tools.Plan        `json:"plan"`
-	Fate    CallFate          `json:"fate,omitempty"`
-	Phase   Phase             `json:"phase,omitempty"`
-	Request permissions.ID    `json:"request,omitempty"` // the approving request
-	Held    []permissions.Tag `json:"held,omitempty"`    // needed tags that were held when it was judged
-	Denied  bool              `json:"denied,omitempty"`  // by a person
-	Text    string            `json:"text,omitempty"`    // for the model
-	Error   bool              `json:"error,omitempty"`
-	Look    string            `json:"look,omitempty"` // what a person reviews before the model sees the result
+	N        int               `json:"n"` // from 1
+	ID       string            `json:"id"`
+	Tool     string            `json:"tool"`
+	Input    json.RawMessage   `json:"input"` // canonical
+	Plan     tools.Plan        `json:"plan"`
+	Decision CallDecision      `json:"fate,omitempty"`
+	Phase    Phase             `json:"phase,omitempty"`
+	Request  permissions.ID    `json:"request,omitempty"` // the approving request
+	Held     []permissions.Tag `json:"held,omitempty"`    // needed tags that were held when it was judged
+	Denied   bool              `json:"denied,omitempty"`  // by a person
+	Text     string            `json:"text,omitempty"`    // for the model
+	Error    bool              `json:"error,omitempty"`
+	Look     string            `json:"look,omitempty"` // what a person reviews before the model sees the result
 }
 
 // Run is the stored state of a session's run. It is a value.
@@ -453,7 +453,7 @@ type Run struct {
 	N       int               `json:"n,omitempty"`     // number of the run in its session
 	Step    int               `json:"step,omitempty"`  // number of the step in its session; names its executions
 	Steps   int               `json:"steps,omitempty"` // of this run
-	Given   []permissions.Tag `json:"given,omitempty"` // by the session that started this one, or for a scheduled run; see [turn.given]
+	Given   []permissions.Tag `json:"given,omitempty"` // by the session that started this one, or for a scheduled run; see [turn.inheritedTags]
 	Where   string            `json:"where,omitempty"` // the workspace of the latest run; see [agent.where]
 	State   State             `json:"state,omitempty"`
 	Calls   []Call            `json:"calls,omitempty"`
@@ -462,7 +462,7 @@ type Run struct {
 	Request permissions.ID    `json:"request,omitempty"` // the pending request: of the step in WAIT_ACK, of the asking call in EXECUTE
 	Shows   bool              `json:"shows,omitempty"`   // the asking call has run; a person reviews its result
 	Tags    []permissions.Tag `json:"tags,omitempty"`    // allowed once: held until the run ends
-	Handed  []permissions.ID  `json:"handed,omitempty"`  // the approvals that were handed to the session; see [turn.unwrap]
+	Handed  []permissions.ID  `json:"handed,omitempty"`  // the approvals that were handed to the session; see [turn.applyHandover]
 	Outcome string            `json:"outcome,omitempty"` // agents.Done …
 	Reason  string            `json:"reason,omitempty"`
 	Chain   int               `json:"chain,omitempty"` // see [agents.Post]
@@ -514,7 +514,7 @@ func (r Run) asking() int {
 }
 
 func (r Run) next() (c Call, ok bool) {
-	at := slices.IndexFunc(r.Calls, func(c Call) bool { return c.Fate == Runs && c.Phase != Ended })
+	at := slices.IndexFunc(r.Calls, func(c Call) bool { return c.Decision == Runs && c.Phase != Ended })
 	if at < 0 {
 		return Call{}, false
 	}
@@ -522,7 +522,7 @@ func (r Run) next() (c Call, ok bool) {
 }
 
 func (r Run) asked() []Call {
-	return slices.DeleteFunc(slices.Clone(r.Calls), func(c Call) bool { return c.Fate != Asks })
+	return slices.DeleteFunc(slices.Clone(r.Calls), func(c Call) bool { return c.Decision != Asks })
 }
 
 // open reports whether the model made calls in this step that have no results yet.

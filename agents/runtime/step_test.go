@@ -14,9 +14,9 @@ import (
 )
 
 // call is a judged call of a step.
-func call(n int, fate CallFate, phase Phase) Call {
+func call(n int, fate CallDecision, phase Phase) Call {
 	return Call{N: n, ID: fmt.Sprintf("id-%d", n), Tool: "write_file", Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
-		Fate: fate, Phase: phase}
+		Decision: fate, Phase: phase}
 }
 
 // stands are runs in every state, and for EXECUTE in every phase of the call.
@@ -27,7 +27,7 @@ var stands = map[string]Run{
 	"validate, last": {N: 2, Step: 5, State: ValidateCalls, Last: true},
 	"ack":            {N: 2, Step: 5, State: WaitAck, Calls: []Call{call(1, Runs, Planned), call(2, Asks, Planned)}},
 	"ack, posed":     {N: 2, Step: 5, State: WaitAck, Request: "R", Calls: []Call{call(1, Runs, Planned), call(2, Asks, Planned)}},
-	"execute":        {N: 2, Step: 5, State: Execute, Calls: []Call{call(1, Runs, Planned), call(2, Spared, Planned)}},
+	"execute":        {N: 2, Step: 5, State: Execute, Calls: []Call{call(1, Runs, Planned), call(2, Skipped, Planned)}},
 	"begun":          {N: 2, Step: 5, State: Execute, Calls: []Call{call(1, Runs, Begun), call(2, Runs, Planned)}},
 	"asking":         {N: 2, Step: 5, State: Execute, Calls: []Call{call(1, Runs, Asking)}},
 	"asking, posed":  {N: 2, Step: 5, State: Execute, Request: "R", Calls: []Call{call(1, Runs, Asking)}},
@@ -49,11 +49,11 @@ var happens = map[string]Event{
 	"replied":         Replied{Words: "I call", Calls: []Call{{ID: "a", Tool: "x"}}},
 	"silent":          Replied{Words: "I am done"},
 	"broke":           Broke{ReasonModel},
-	"judged":          Judged{[]Verdict{{Fate: Runs}, {Fate: Asks}}},
-	"all run":         Judged{[]Verdict{{Fate: Runs}, {Fate: Spared, Text: "no"}}},
-	"none runs":       Judged{[]Verdict{{Fate: Spared, Text: "no"}, {Fate: Spared, Text: "no"}}},
+	"judged":          Judged{[]Verdict{{Decision: Runs}, {Decision: Asks}}},
+	"all run":         Judged{[]Verdict{{Decision: Runs}, {Decision: Skipped, Text: "no"}}},
+	"none runs":       Judged{[]Verdict{{Decision: Skipped, Text: "no"}, {Decision: Skipped, Text: "no"}}},
 	"nothing":         Judged{},
-	"posed":           Posed{"R"},
+	"posed":           Submitted{"R"},
 	"refused":         Refused{"nobody can be asked"},
 	"allowed":         Settled{Request: settledAs(permissions.Approved, permissions.Allow(permissions.Once)), Ends: true},
 	"denied":          Settled{Request: settledAs(permissions.Denied, permissions.Deny)},
@@ -178,12 +178,12 @@ func draw(t *rapid.T, r Run) Event {
 		e := Judged{}
 		for range r.Calls {
 			e.Calls = append(e.Calls, Verdict{Text: "why not",
-				Fate: rapid.SampledFrom([]CallFate{Runs, Asks, Spared}).Draw(t, "fate")})
+				Decision: rapid.SampledFrom([]CallDecision{Runs, Asks, Skipped}).Draw(t, "fate")})
 		}
 		return e
 	case WaitAck:
 		if r.Request == "" {
-			return Posed{"R"}
+			return Submitted{"R"}
 		}
 		return Settled{Request: answered(t, r), Ends: rapid.Bool().Draw(t, "ends")}
 	case Execute:
@@ -222,7 +222,7 @@ func TestAnotherCallThanApproved(t *testing.T) {
 	q := settledAs(permissions.Approved, permissions.Allow(permissions.Once))
 	q.Input = json.RawMessage(`{"n":3}`)
 	next, err := Next(stands["ack, posed"], Settled{Request: q})
-	if err != nil || next.Calls[1].Fate != Spared || !next.Calls[1].Error {
+	if err != nil || next.Calls[1].Decision != Skipped || !next.Calls[1].Error {
 		t.Errorf("a call runs that is not what was approved: %+v, %v", next.Calls[1], err)
 	}
 }
@@ -230,7 +230,7 @@ func TestAnotherCallThanApproved(t *testing.T) {
 func TestAVoidApprovalRunsNothing(t *testing.T) {
 	e := Settled{Request: settledAs(permissions.Approved, permissions.Allow(permissions.Once)), Voided: "taken back"}
 	next, err := Next(stands["ack, posed"], e)
-	if c := next.Calls[1]; err != nil || c.Fate != Spared || c.Text != "taken back" {
+	if c := next.Calls[1]; err != nil || c.Decision != Skipped || c.Text != "taken back" {
 		t.Errorf("it runs all the same: %+v, %v", c, err)
 	}
 }

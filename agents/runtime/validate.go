@@ -25,7 +25,7 @@ func (sh *turn) validate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	brief, done := sh.runtime.breakable(ctx, sh.worker)
+	brief, done := sh.runtime.interruptible(ctx, sh.worker)
 	defer done()
 	e, c := Judged{}, agents.Commit{}
 	for _, call := range sh.run.Calls {
@@ -56,7 +56,7 @@ func (sh *turn) validate(ctx context.Context) error {
 // judge decides about a call. A problem with the call becomes its result for the model, and is also returned.
 func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v Verdict, wrong string, err error) {
 	spare := func(text string) (Verdict, string, error) {
-		return Verdict{Fate: Spared, Input: v.Input, Text: text}, text, nil
+		return Verdict{Decision: Skipped, Input: v.Input, Text: text}, text, nil
 	}
 	input, err := permissions.CanonicalJSON(call.Input)
 	if err != nil || !bytes.HasPrefix(input, []byte("{")) {
@@ -69,7 +69,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 	asks, isAsking := askingTool(call.Tool)
 	tool, known := sh.agent.tool(ctx, call.Tool)
 	if !isAsking && !known {
-		names := wire.Each(sh.offered(ctx), func(t models.Tool) string { return t.Name })
+		names := wire.Each(sh.offeredTools(ctx), func(t models.Tool) string { return t.Name })
 		slices.Sort(names)
 		return spare("There is no tool " + call.Tool + " here. There are " + strings.Join(names, ", ") + ".")
 	}
@@ -105,11 +105,11 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 		v, _, err := spare(permissions.ForbiddenBy(verdict).Text)
 		return v, "", err
 	case isAsking:
-		v.Fate = Runs
+		v.Decision = Runs
 	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.approvals.OverRate(sh.session.Caller(), q):
-		v.Fate = Asks
+		v.Decision = Asks
 	default:
-		v.Fate = Runs
+		v.Decision = Runs
 	}
 	return v, "", nil
 }
@@ -125,20 +125,20 @@ func (sh *turn) held(ctx context.Context) ([]permissions.Tag, error) {
 
 // ungranted returns the tags that the session holds neither by the configuration nor by a grant.
 func (sh *turn) ungranted(ctx context.Context) ([]permissions.Tag, error) {
-	given, err := sh.given(ctx)
+	given, err := sh.inheritedTags(ctx)
 	return slices.Concat(given, sh.run.Tags), err
 }
 
-// given returns the tags in force that the session was started with. Those of a scheduled run end with it, the session's first
+// inheritedTags returns the tags in force that the session was started with. Those of a scheduled run end with it, the session's first
 // run. Those of a child are in force while the session that started it holds them itself.
-func (sh *turn) given(ctx context.Context) ([]permissions.Tag, error) {
+func (sh *turn) inheritedTags(ctx context.Context) ([]permissions.Tag, error) {
 	if len(sh.run.Given) == 0 || sh.session.Parent == "" && sh.run.N > 1 {
 		return nil, nil
 	}
 	if sh.session.Parent == "" {
 		return sh.run.Given, nil
 	}
-	giver, ok, err := sh.giver(ctx)
+	giver, ok, err := sh.startingSession(ctx)
 	if !ok || err != nil {
 		return nil, err
 	}

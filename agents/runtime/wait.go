@@ -11,7 +11,7 @@ import (
 // await requests approval for the step's calls and applies the decision. Meanwhile it rests: the session is only a row.
 func (sh *turn) await(ctx context.Context) (rests bool, err error) {
 	if sh.run.Request == "" {
-		return false, sh.poseStep(ctx)
+		return false, sh.submitStep(ctx)
 	}
 	caller := sh.session.Caller()
 	q, err := sh.runtime.approvals.Read(ctx, caller, sh.run.Request)
@@ -33,8 +33,8 @@ func (sh *turn) await(ctx context.Context) (rests bool, err error) {
 	return false, sh.advance(ctx, sh.closing(e.Request, e.Voided != "", ""), e) // in one commit, so that it is recorded once
 }
 
-// poseStep submits the step's calls for approval. They were stored before, so a restart submits the same request.
-func (sh *turn) poseStep(ctx context.Context) error {
+// submitStep submits the step's calls for approval. They were stored before, so a restart submits the same request.
+func (sh *turn) submitStep(ctx context.Context) error {
 	if _, err := sh.held(ctx); err != nil { // the kill switch
 		return err
 	}
@@ -50,14 +50,14 @@ func (sh *turn) poseStep(ctx context.Context) error {
 	if opening.Request = q.ID; q.DecidedVia == permissions.ViaGrant { // decided by a grant: it never waited, but its record is closed too
 		c.Records = []permissions.Record{opening}
 	}
-	return sh.advance(ctx, c, Posed{q.ID})
+	return sh.advance(ctx, c, Submitted{q.ID})
 }
 
 // closing builds the records and artifacts of a settled request and its calls.
 func (sh *turn) closing(q permissions.Request, void bool, stopped string) agents.Commit {
 	c := agents.Commit{Records: agents.Closing(sh.session, q, void, stopped, sh.runtime.stamp())}
 	for i, answer := range sh.run.answers(q) {
-		if call := sh.run.Calls[i]; call.Fate == Asks {
+		if call := sh.run.Calls[i]; call.Decision == Asks {
 			c.Artifacts = append(c.Artifacts, agents.Verdict(sh.execution(call), q.Only(answer), void || !call.is(answer)))
 		}
 	}
@@ -66,7 +66,7 @@ func (sh *turn) closing(q permissions.Request, void bool, stopped string) agents
 
 // finish reports the end of a run: to the person, unless it ended normally, and to the parent agent.
 func (sh *turn) finish(ctx context.Context) error {
-	if err := sh.say(ctx, "end", sh.epilogue()); err != nil {
+	if err := sh.say(ctx, "end", sh.endMessage()); err != nil {
 		return err
 	}
 	if err := sh.report(ctx); err != nil {
@@ -82,8 +82,8 @@ func isStopped(err error) bool { return permissions.CodeOf(err) == permissions.C
 // allStopped is the message to the person when the kill switch ends a run.
 const allStopped = "I stop here: everything was stopped, or I alone. I go on when that is resumed and you write again."
 
-// epilogue is the message to the person for a run that did not end normally; empty if none is needed.
-func (sh *turn) epilogue() string {
+// endMessage is the message to the person for a run that did not end normally; empty if none is needed.
+func (sh *turn) endMessage() string {
 	switch sh.run.Reason {
 	case ReasonDenied:
 		return "I stop here: you denied what I needed."
@@ -112,7 +112,7 @@ func (sh *turn) obey(ctx context.Context, o *order, told permissions.Order) erro
 		}
 	}
 	sh.busy(false)
-	sh.runtime.obeyed(sh.worker.session, o, told)
+	sh.runtime.removeOrder(sh.worker.session, o, told)
 	return nil
 }
 
@@ -120,14 +120,14 @@ func (sh *turn) obey(ctx context.Context, o *order, told permissions.Order) erro
 func (sh *turn) halt(ctx context.Context, by string) error {
 	err := sh.haltRun(ctx, by)
 	if errors.Is(err, permissions.ErrRow) {
-		return sh.distrust(ctx, err)
+		return sh.endUntrusted(ctx, err)
 	}
 	return err
 }
 
 func (sh *turn) haltRun(ctx context.Context, by string) error {
 	c := agents.Commit{}
-	if err := sh.recall(ctx); err != nil {
+	if err := sh.findPendingRequest(ctx); err != nil {
 		return err
 	}
 	if sh.run.Request != "" {
@@ -161,8 +161,8 @@ func (sh *turn) haltRun(ctx context.Context, by string) error {
 	return nil
 }
 
-// recall finds the run's pending request if the daemon ended between submitting it and storing its id.
-func (sh *turn) recall(ctx context.Context) error {
+// findPendingRequest finds the run's pending request if the daemon ended between submitting it and storing its id.
+func (sh *turn) findPendingRequest(ctx context.Context) error {
 	key, at := "", sh.run.asking()
 	switch {
 	case sh.run.Request != "":
@@ -188,7 +188,7 @@ func (sh *turn) end(ctx context.Context) error {
 	}
 	children, err := sh.runtime.children(ctx, sh.session.ID)
 	for _, s := range children {
-		sh.runtime.command(s.ID, permissions.OrderQuit)
+		sh.runtime.giveOrder(s.ID, permissions.OrderQuit)
 	}
 	if err != nil {
 		return err

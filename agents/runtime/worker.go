@@ -31,7 +31,7 @@ type turn struct {
 
 // work works on a session until it rests. Failures are retried with a growing delay.
 func (rt *Runtime) work(ctx context.Context, w *worker) {
-	defer rt.leave(w)
+	defer rt.endWorker(w)
 	delay := time.Duration(0)
 	for first := true; ctx.Err() == nil; first = false {
 		rests, err := rt.turn(ctx, w, first)
@@ -48,7 +48,7 @@ func (rt *Runtime) work(ctx context.Context, w *worker) {
 		if ctx.Err() == nil {
 			rt.log.Error("session failed, retrying", "session", w.session, "delay", delay, "err", err)
 		}
-		brief, done := rt.breakable(ctx, w)
+		brief, done := rt.interruptible(ctx, w)
 		if brief.Err() == nil {
 			_ = timing.Pause(brief, delay) // the loop checks ctx
 		} else { // there is an order
@@ -61,10 +61,10 @@ func (rt *Runtime) work(ctx context.Context, w *worker) {
 // turn reads the session and performs its next step. It rests when there is nothing to do.
 func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool, err error) {
 	sh := &turn{worker: w, runtime: rt}
-	o, told := rt.ordered(w.session)
+	o, told := rt.currentOrder(w.session)
 	sh.session, err = rt.store.AgentSession(ctx, w.session)
 	if permissions.CodeOf(err) == permissions.CodeUnknown { // the session was deleted
-		rt.obeyed(w.session, o, told)
+		rt.removeOrder(w.session, o, told)
 		return true, nil
 	}
 	unread := err
@@ -73,7 +73,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		return false, err
 	}
 	if rt.others[sh.session.Agent] {
-		rt.obeyed(w.session, o, told)
+		rt.removeOrder(w.session, o, told)
 		return true, nil
 	}
 	if changed {
@@ -86,7 +86,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		if err := sh.disown(ctx); err != nil {
 			return false, err
 		}
-		rt.obeyed(w.session, o, told)
+		rt.removeOrder(w.session, o, told)
 		return true, nil
 	}
 	if o != nil {
@@ -96,7 +96,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		return true, nil
 	}
 	if changed {
-		return false, sh.distrust(ctx, unread)
+		return false, sh.endUntrusted(ctx, unread)
 	}
 	if first {
 		if orphan, err := sh.resume(ctx); orphan || err != nil {
@@ -109,10 +109,10 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		sh.busy(false)
 	}
 	if errors.Is(err, permissions.ErrRow) { // the row of a request, or of its own, was changed
-		return false, sh.distrust(ctx, err)
+		return false, sh.endUntrusted(ctx, err)
 	}
 	if isStopped(err) { // the kill switch
-		rt.command(w.session, permissions.OrderStop)
+		rt.giveOrder(w.session, permissions.OrderStop)
 		return false, nil
 	}
 	return rests, err
@@ -138,9 +138,9 @@ func (sh *turn) busy(on bool) {
 // has ended (orphan), since the order to end may have been lost.
 func (sh *turn) resume(ctx context.Context) (orphan bool, err error) {
 	if sh.session.Parent != "" {
-		if _, lives, err := sh.giver(ctx); !lives || err != nil {
+		if _, lives, err := sh.startingSession(ctx); !lives || err != nil {
 			if err == nil {
-				sh.runtime.command(sh.worker.session, permissions.OrderQuit)
+				sh.runtime.giveOrder(sh.worker.session, permissions.OrderQuit)
 			}
 			return true, err
 		}
@@ -224,14 +224,14 @@ func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) e
 			"from", string(sh.run.State), "state", string(next.State), "request", s.Request)
 	}
 	sh.session, sh.run = s, next
-	sh.agent.shows(s.Status)
+	sh.agent.setActivity(s.Status)
 	return nil
 }
 
 // rowsOf adds execution rows for calls that ended without one. A call with a reviewed result has its row already.
 func (sh *turn) rowsOf(next Run, c *agents.Commit) {
 	for i, after := range next.Calls {
-		over := func(c Call) bool { return c.Fate == Spared || c.Phase == Ended }
+		over := func(c Call) bool { return c.Decision == Skipped || c.Phase == Ended }
 		if i >= len(sh.run.Calls) || !over(after) || over(sh.run.Calls[i]) || sh.run.Calls[i].Phase == Asking && sh.run.Shows ||
 			slices.ContainsFunc(c.Executions, func(x agents.Execution) bool { return x.Call == after.N }) {
 			continue
