@@ -87,9 +87,9 @@ type Resident interface {
 	Binding() permissions.Binding
 	// Run works until ctx ends; if it returns earlier, it is run again. Other methods may be called before it.
 	Run(ctx context.Context, s Speaker) error
-	// Hear receives a message, which is already stored. Nil means that the resident has stored or processed it; after
+	// Receive receives a message, which is already stored. Nil means that the resident has stored or processed it; after
 	// an error or a crash the same message, identified by its Key, comes again before any later one.
-	Hear(ctx context.Context, m permissions.Message) error
+	Receive(ctx context.Context, m permissions.Message) error
 	// Obey executes the person's order within a few seconds. The same order may come twice.
 	Obey(ctx context.Context, o permissions.Order) error
 	// Activity is what the agent does now. It does not block.

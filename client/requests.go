@@ -32,7 +32,7 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.Re
 	if a.row.ID == "" {
 		return permissions.RequestView{}, err
 	}
-	s, unread := a.row.Standing()
+	s, unread := a.row.View()
 	if err == nil {
 		err = unread
 	}
@@ -51,7 +51,7 @@ func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.
 	if err := a.post(ctx, 0); err != nil {
 		return permissions.RequestView{}, err
 	}
-	return a.row.Standing()
+	return a.row.View()
 }
 
 // Reply answers one of the caller's requests with the result of its editor's dialog, where that is allowed
@@ -75,7 +75,7 @@ func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration)
 // If ctx ends first, it returns the last known state and a nil error.
 func (c *Client) Wait(ctx context.Context, id permissions.ID) (permissions.RequestView, error) {
 	last, err := c.Get(ctx, id, 0)
-	tries := wire.NewTries()
+	tries := wire.NewClientBackoff()
 	for err == nil && ctx.Err() == nil && last.Request.State == permissions.Pending {
 		next, lost := c.Get(ctx, id, wire.MaxWait)
 		switch {
@@ -100,7 +100,7 @@ func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Req
 // CancelAfter withdraws a pending request of the caller after a delay of at most an hour, unless the same is asked again by then
 // or a call waits for it. A lost connection is tried again until ctx ends.
 func (c *Client) CancelAfter(ctx context.Context, id permissions.ID, after time.Duration) (permissions.RequestView, error) {
-	tries := wire.NewTries()
+	tries := wire.NewClientBackoff()
 	for {
 		s, err := c.row(ctx, http.MethodPost, id, "/cancel?after="+after.String(), nil, nil, 0)
 		if err == nil || !wire.IsConnectionError(err) || timing.Pause(ctx, tries.NextBackOff()) != nil {
@@ -120,7 +120,7 @@ func (c *Client) Leave(ctx context.Context, id permissions.ID, call string) (per
 	if err := c.call(ctx, http.MethodPost, path, http.Header{wire.HeaderCall: {call}}, nil, 0, &w); err != nil {
 		return permissions.RequestView{}, err
 	}
-	return w.Standing()
+	return w.View()
 }
 
 // Recall withdraws the caller's requests that match m, and returns how many there were.
@@ -150,7 +150,7 @@ func (c *Client) row(
 	if w.ID != id {
 		return permissions.RequestView{}, fmt.Errorf("%w, %s", ErrOtherRow, w.ID)
 	}
-	return w.Standing()
+	return w.View()
 }
 
 // Ready returns nil while the daemon can store and answer questions; otherwise the error says what to do.
@@ -287,7 +287,7 @@ func newAsking(c *Client, q permissions.Request) (*asking, error) {
 		client: c, body: body, asked: asked, header: http.Header{
 			wire.HeaderCall: {cmp.Or(q.Call, rand.Text())}, wire.HeaderRequest: {string(cmp.Or(q.ID, permissions.NewID(time.Now())))},
 		},
-		until: time.Now().Add(longest), tries: wire.NewTries(),
+		until: time.Now().Add(longest), tries: wire.NewClientBackoff(),
 	}
 	if q.Stays > 0 {
 		a.stays = time.Now().Add(q.Stays)
@@ -360,7 +360,7 @@ func (a *asking) post(ctx context.Context, wait time.Duration) error {
 	if err != nil {
 		return err
 	}
-	told, err := row.Standing()
+	told, err := row.View()
 	switch {
 	case err != nil:
 		return err

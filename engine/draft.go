@@ -184,7 +184,7 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		if t.Path() == "" {
 			continue
 		}
-		if _, found := own.Look(s.Own, steps).Find(t.Path()); found {
+		if _, found := own.NewSearch(s.Own, steps).Find(t.Path()); found {
 			return false, permissions.OwnFiles(t.String())
 		}
 	}
@@ -198,12 +198,12 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		}
 		meets := false
 		if place := cmp.Or(c.AffectedPath, r.Cwd); place != "" {
-			_, meets = own.Look(s.Own, steps).Find(place)
+			_, meets = own.NewSearch(s.Own, steps).Find(place)
 		}
 		input, condensed := r.Whole(c)
-		reaches, may := own.Look(s.Own, steps).Input(r.Cwd, input)
+		reaches, may := own.NewSearch(s.Own, steps).Input(r.Cwd, input)
 		if r.Leads.Root != "" && r.Leads.Root != r.Cwd { // where servers were started
-			also, perhaps := own.Look(s.Own, steps).Input(r.Leads.Root, input)
+			also, perhaps := own.NewSearch(s.Own, steps).Input(r.Leads.Root, input)
 			reaches, may = reaches || also, may || perhaps
 		}
 		if reaches || meets && c.AffectedPath != "" {

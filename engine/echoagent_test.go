@@ -48,7 +48,7 @@ func (p *echoAgent) Run(ctx context.Context, s agents.Speaker) error {
 	return nil
 }
 
-func (p *echoAgent) Hear(ctx context.Context, m permissions.Message) error {
+func (p *echoAgent) Receive(ctx context.Context, m permissions.Message) error {
 	if p.hear != nil {
 		if err := p.hear(m); err != nil {
 			return err

@@ -105,8 +105,8 @@ func (a *Agent) stamp() time.Time { return a.o.Now().UTC().Truncate(time.Microse
 
 func (a *Agent) caller() permissions.Caller { return permissions.AgentCaller(a.o.Name) }
 
-// Hear implements [agents.Resident]: the message is kept until a turn takes it.
-func (a *Agent) Hear(ctx context.Context, m permissions.Message) error {
+// Receive implements [agents.Resident]: the message is kept until a turn takes it.
+func (a *Agent) Receive(ctx context.Context, m permissions.Message) error {
 	s, err := a.row.current(ctx)
 	if err != nil {
 		return err

@@ -191,7 +191,7 @@ func (a *Agent) storeWaiting(ctx context.Context, over bool, more func(permissio
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		was := stepOf(*s)
-		was.Asks = wire.Each(a.pending, func(p *submitted) permissions.ID { return p.id })
+		was.Asks = wire.Map(a.pending, func(p *submitted) permissions.ID { return p.id })
 		s.Step = was.encode()
 		if s.Request, s.Tool = "", ""; len(a.pending) > 0 {
 			s.Request, s.Tool = a.pending[0].id, a.pending[0].tool
@@ -239,8 +239,8 @@ func (a *Agent) note(ctx context.Context, x agents.Execution, artifacts []agents
 	}
 }
 
-// Errand is one prompt to an agent outside the chat. All but Program.Start is required.
-type Errand struct {
+// OneShot is one prompt to an agent outside the chat. All but Program.Start is required.
+type OneShot struct {
 	Name    string // of the agent, as shown to people
 	Session string // the session that grants are for
 	Program Program
@@ -248,11 +248,11 @@ type Errand struct {
 	Say     func(text string) error // receives what the agent says and does
 }
 
-// ErrUndone means that the agent did not finish; the reason was said.
-var ErrUndone = errors.New("the agent did not finish")
+// ErrUnfinished means that the agent did not finish; the reason was said.
+var ErrUnfinished = errors.New("the agent did not finish")
 
 // Once starts the agent's program, runs one turn, and ends it. When ctx ends, it cancels the turn and returns ctx's error.
-func Once(ctx context.Context, e Errand, prompt string) error {
+func Once(ctx context.Context, e OneShot, prompt string) error {
 	s, err := e.Program.start(ctx, oneShotGate{e})
 	if err != nil {
 		return err
@@ -283,13 +283,13 @@ func Once(ctx context.Context, e Errand, prompt string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil || reason != sdk.StopReasonEndTurn:
-		return ErrUndone
+		return ErrUnfinished
 	}
 	return nil
 }
 
 // oneShotGate is a gate that asks over the agent socket, behind which policy and grants are checked.
-type oneShotGate struct{ Errand }
+type oneShotGate struct{ OneShot }
 
 var _ gate = oneShotGate{}
 

@@ -22,10 +22,10 @@ func (a asAccount) Ask(ctx context.Context, _ permissions.Caller, q permissions.
 }
 
 // onceOptions is a prompt to the tests' agent, which records its output.
-func (s *env) onceOptions(like ...string) (acp.Errand, *strings.Builder) {
+func (s *env) onceOptions(like ...string) (acp.OneShot, *strings.Builder) {
 	box := sandbox.New(sandbox.Options{})
 	said := &strings.Builder{}
-	return acp.Errand{
+	return acp.OneShot{
 		Name: "coder", Session: "run-1", Program: program(box, s.place("coder"), 0, like...), Asker: asAccount{s},
 		Say: func(text string) error { said.WriteString(text + "\n"); return nil },
 	}, said
@@ -58,10 +58,10 @@ func TestOnce(t *testing.T) {
 func TestOnceFails(t *testing.T) {
 	s := newEnv(t)
 	e, said := s.onceOptions()
-	if err := acp.Once(t.Context(), e, "stop refusal"); !errors.Is(err, acp.ErrUndone) || !strings.Contains(said.String(), "I do not want") {
+	if err := acp.Once(t.Context(), e, "stop refusal"); !errors.Is(err, acp.ErrUnfinished) || !strings.Contains(said.String(), "I do not want") {
 		t.Errorf("it ends with %v, saying %s", err, said)
 	}
-	if err := acp.Once(t.Context(), e, "crash"); !errors.Is(err, acp.ErrUndone) || !strings.Contains(said.String(), "its program has ended") {
+	if err := acp.Once(t.Context(), e, "crash"); !errors.Is(err, acp.ErrUnfinished) || !strings.Contains(said.String(), "its program has ended") {
 		t.Errorf("it ends with %v, saying %s", err, said)
 	}
 	for _, like := range []string{"broken", "locked"} {

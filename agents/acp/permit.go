@@ -206,7 +206,7 @@ func (c toolCall) file() (name string) {
 
 // files are the files of the places and changes that a call reports.
 func (c toolCall) files() []string {
-	all := wire.Each(c.Locations, func(at sdk.ToolCallLocation) string { return at.Path })
+	all := wire.Map(c.Locations, func(at sdk.ToolCallLocation) string { return at.Path })
 	for _, part := range c.Content {
 		if part.Diff != nil {
 			all = append(all, part.Diff.Path)
@@ -253,7 +253,7 @@ func (in asking) offers(plan bool) string {
 	case len(once) > 0:
 		return ""
 	}
-	all := wire.Each(in.Options, func(o sdk.PermissionOption) string { return fmt.Sprintf("%q (%s)", o.Name, o.Kind) })
+	all := wire.Map(in.Options, func(o sdk.PermissionOption) string { return fmt.Sprintf("%q (%s)", o.Name, o.Kind) })
 	return "It cannot be allowed here, since the agent does not offer to do just this once. It offers: " + strings.Join(all, ", ")
 }
 

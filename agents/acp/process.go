@@ -364,11 +364,11 @@ func offers(methods []sdk.AuthMethod) (all []string) {
 		case m.Agent != nil:
 			all = append(all, offer(m.Agent.Id, m.Agent.Name, m.Agent.Description))
 		case m.EnvVar != nil:
-			names := wire.Each(m.EnvVar.Vars, func(v sdk.AuthEnvVar) string { return v.Name })
+			names := wire.Map(m.EnvVar.Vars, func(v sdk.AuthEnvVar) string { return v.Name })
 			all = append(all, offer(m.EnvVar.Id, m.EnvVar.Name, m.EnvVar.Description)+
 				"; set "+oneLine(short(strings.Join(names, ", "), maxTold))+" for the daemon, and name it under env")
 		case m.Terminal != nil:
-			line := strings.Join(wire.Each(m.Terminal.Args, acts.Quote), " ")
+			line := strings.Join(wire.Map(m.Terminal.Args, acts.Quote), " ")
 			all = append(all, offer(m.Terminal.Id, m.Terminal.Name, m.Terminal.Description)+
 				"; run its program in a terminal with: "+oneLine(short(line, maxTold)))
 		}

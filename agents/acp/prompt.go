@@ -300,7 +300,7 @@ type modes struct {
 func modesOf(state *sdk.SessionModeState, options []sdk.SessionConfigOption) (m modes) {
 	if state != nil {
 		m.now = string(state.CurrentModeId)
-		m.offered = wire.Each(state.AvailableModes, func(mode sdk.SessionMode) string { return string(mode.Id) })
+		m.offered = wire.Map(state.AvailableModes, func(mode sdk.SessionMode) string { return string(mode.Id) })
 		return m
 	}
 	o := modeOption(options)
@@ -312,7 +312,7 @@ func modesOf(state *sdk.SessionModeState, options []sdk.SessionConfigOption) (m 
 	for _, group := range wire.Value(o.Options.Grouped) {
 		all = append(all, group.Options...)
 	}
-	m.offered = wire.Each(all, func(one sdk.SessionConfigSelectOption) string { return string(one.Value) })
+	m.offered = wire.Map(all, func(one sdk.SessionConfigSelectOption) string { return string(one.Value) })
 	return m
 }
 

@@ -87,7 +87,7 @@ func (c *client) command(in sdk.CreateTerminalRequest) (json.RawMessage, error) 
 		return nil, errors.New("there is no command")
 	}
 	if len(in.Args) > 0 {
-		line = strings.Join(wire.Each(append([]string{in.Command}, in.Args...), acts.Quote), " ")
+		line = strings.Join(wire.Map(append([]string{in.Command}, in.Args...), acts.Quote), " ")
 	}
 	var sets []string
 	for _, v := range in.Env {

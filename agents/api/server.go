@@ -255,7 +255,7 @@ func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 
 // LoadCertificate loads a certificate and its key. Errors do not reveal the content of the files.
 func LoadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
-	return own.Answer(certFile, func() (*tls.Certificate, error) { return loadCertificate(certFile, keyFile) })
+	return own.LookUp(certFile, func() (*tls.Certificate, error) { return loadCertificate(certFile, keyFile) })
 }
 
 func loadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
@@ -275,7 +275,7 @@ func loadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
 func (c *certificate) get() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	info, err := own.Answer(c.certFile, func() (os.FileInfo, error) { return os.Stat(c.certFile) })
+	info, err := own.LookUp(c.certFile, func() (os.FileInfo, error) { return os.Stat(c.certFile) })
 	if err != nil || info.ModTime().Equal(c.written) {
 		return c.current
 	}

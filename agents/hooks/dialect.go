@@ -96,7 +96,7 @@ func Find(name string) (d Dialect, ok bool) {
 
 // Names returns the names of all dialects, sorted.
 func Names() []string {
-	return wire.Each(dialects, func(d Dialect) string { return d.Name })
+	return wire.Map(dialects, func(d Dialect) string { return d.Name })
 }
 
 // AskingTools returns, by dialect, the tools that only ask: ours, of a server called daycared, and the agent's own tool for asking

@@ -210,7 +210,7 @@ const restartWithin = 30 * time.Second
 
 // ask is [Requests.Ask] that waits for a daemon that starts again.
 func (h questioner) ask(q permissions.Request) (permissions.Request, error) {
-	tries, began := wire.NewTries(), time.Now()
+	tries, began := wire.NewClientBackoff(), time.Now()
 	for {
 		r, err := h.requests.Ask(h.limited, h.caller, q)
 		if !h.patient || !errors.Is(err, wire.ErrUnreachable) || time.Since(began) > restartWithin ||

@@ -251,7 +251,7 @@ func called(next mcp.MethodHandler) mcp.MethodHandler {
 
 // ToolNames returns the names of all tools. Each of them only asks or waits for an answer.
 func ToolNames() []string {
-	return wire.Each(tools(), func(t tool) string { return t.name })
+	return wire.Map(tools(), func(t tool) string { return t.name })
 }
 
 const approveTool = "approve_tool"

@@ -141,7 +141,7 @@ func TestStopWhileEverybodyElseIsStuck(t *testing.T) {
 	s.card(1)
 	s.waitAsking("helper")
 	for i, r := range s.own.Residents()[1:] {
-		if err := r.Hear(t.Context(), permissions.Message{Key: strconv.Itoa(i), From: "sam", Text: "go"}); err != nil {
+		if err := r.Receive(t.Context(), permissions.Message{Key: strconv.Itoa(i), From: "sam", Text: "go"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -142,7 +142,7 @@ func (sh *turn) promptArtifact(p models.Prompt) agents.Artifact {
 	}
 	return agents.ArtifactOf(agents.ArtifactPrompt, map[string]any{
 		"session_id": sh.session.ID, "model": sh.agent.Model.Name(), "system": p.System,
-		"tools":    wire.Each(p.Tools, func(t models.Tool) string { return t.Name }),
+		"tools":    wire.Map(p.Tools, func(t models.Tool) string { return t.Name }),
 		"messages": len(p.Messages), "new": p.Messages[last:], "timestamp": sh.runtime.stamp(),
 	})
 }
@@ -218,8 +218,8 @@ func (sh *turn) addUsage(u models.Usage) {
 
 // offeredTools lists the tools that the agent can call, without forbidden ones.
 func (sh *turn) offeredTools(ctx context.Context) (list []models.Tool) {
-	list = wire.Each(askingTools, func(t askTool) models.Tool { return t.spec })
-	list = append(list, wire.Each(sh.agent.all(ctx), tools.Tool.Spec)...)
+	list = wire.Map(askingTools, func(t askTool) models.Tool { return t.spec })
+	list = append(list, wire.Map(sh.agent.all(ctx), tools.Tool.Spec)...)
 	return slices.DeleteFunc(list, func(t models.Tool) bool { return sh.runtime.approvals.Forbids(sh.session.Caller(), t.Name) })
 }
 

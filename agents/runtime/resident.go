@@ -29,7 +29,7 @@ func (a *agent) Run(ctx context.Context, s agents.Speaker) error {
 	return ctx.Err()
 }
 
-func (a *agent) Hear(ctx context.Context, m permissions.Message) error {
+func (a *agent) Receive(ctx context.Context, m permissions.Message) error {
 	s, err := a.runtime.session(ctx, a)
 	if err != nil {
 		return err

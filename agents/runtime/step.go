@@ -531,7 +531,7 @@ func (r Run) open() bool {
 }
 
 func (r Run) results() models.Message {
-	return models.Message{Role: models.Results, Results: wire.Each(r.Calls, func(c Call) models.Result {
+	return models.Message{Role: models.Results, Results: wire.Map(r.Calls, func(c Call) models.Result {
 		return models.Result{ID: c.ID, Text: c.Text, Error: c.Error}
 	})}
 }

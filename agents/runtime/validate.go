@@ -69,7 +69,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 	asks, isAsking := askingTool(call.Tool)
 	tool, known := sh.agent.tool(ctx, call.Tool)
 	if !isAsking && !known {
-		names := wire.Each(sh.offeredTools(ctx), func(t models.Tool) string { return t.Name })
+		names := wire.Map(sh.offeredTools(ctx), func(t models.Tool) string { return t.Name })
 		slices.Sort(names)
 		return spare("There is no tool " + call.Tool + " here. There are " + strings.Join(names, ", ") + ".")
 	}

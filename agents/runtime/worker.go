@@ -200,7 +200,7 @@ func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) e
 	if at := next.asking(); at > 0 {
 		s.Tool = next.Calls[at-1].Tool
 	} else if next.State == WaitAck {
-		s.Tool = strings.Join(slices.Compact(wire.Each(next.asked(), func(c Call) string { return c.Tool })), ", ")
+		s.Tool = strings.Join(slices.Compact(wire.Map(next.asked(), func(c Call) string { return c.Tool })), ", ")
 	}
 	if next.State != Terminate { // after the end, the status changes with Finished
 		s.Status = status(next)

@@ -10,5 +10,5 @@ const sysChmod = -1
 // Only other architectures have these: see the amd64 file.
 var (
 	ownersHere, modesHere, createsHere, opensHere map[uint32]uint32
-	refusedHere                                  []uint32
+	refusedHere                                   []uint32
 )

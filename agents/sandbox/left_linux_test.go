@@ -30,7 +30,7 @@ func (w writer) Write(p []byte) (int, error) {
 
 // TestAKilledProcessThatHangsIsLeft: its call ends, it counts for the folder that it was in as long as it hangs, and is released then.
 func TestAKilledProcessThatHangsIsLeft(t *testing.T) {
-	s := &Sandbox{left: left{own.Watched{Patience: 10 * time.Millisecond}}}
+	s := &Sandbox{left: left{own.Watched{StepTimeout: 10 * time.Millisecond}}}
 	w := Policy{Read: []string{"/srv"}, Held: Folder{Path: "/ws"}}
 	released := make(chan struct{}, 10)
 	release := func() { released <- struct{}{} }
@@ -64,7 +64,7 @@ func TestAProcessThatEndsInTimeIsNotLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, kill := context.WithCancel(t.Context())
 		kill()
-		l, want := left{own.Watched{Patience: leaveAfter}}, errors.New("its own")
+		l, want := left{own.Watched{StepTimeout: leaveAfter}}, errors.New("its own")
 		if err := l.wait(ctx, "/ws", 0, func() error { <-time.After(leaveAfter / 2); return want }); !errors.Is(err, want) {
 			t.Errorf("it ended with %v", err)
 		}
@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
 		ctx, kill := context.WithCancel(t.Context())
 		cmd := unkillable(ctx)
 		cmd.Args[2], cmd.Stdout, cmd.SysProcAttr = script, writer(kill), newSession()
-		s := &Sandbox{left: left{own.Watched{Patience: 10 * time.Millisecond}}}
+		s := &Sandbox{left: left{own.Watched{StepTimeout: 10 * time.Millisecond}}}
 		released := make(chan struct{})
 		if err := s.Run(ctx, Policy{}, cmd, func() { close(released) }); Left(err) != told || !errors.Is(err, ErrLeft) {
 			t.Errorf("%s: it ended with %v: it %s", script, err, Left(err))
@@ -124,7 +124,7 @@ func TestAFolderThatDoesNotAnswerIsRefused(t *testing.T) {
 		answers := make(chan struct{})
 		defer close(answers)
 		for range 4 {
-			_ = own.At(dir, func() error { <-answers; return nil })
+			_ = own.Do(dir, func() error { <-answers; return nil })
 		}
 		s := New(Options{Mode: Off, Own: []string{"/nowhere/daycared"}})
 		if err := s.checkPolicy(Policy{Read: []string{dir}}); !errors.Is(err, own.ErrSilent) {

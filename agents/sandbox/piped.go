@@ -83,7 +83,7 @@ func (p *Piped) watch(
 			}
 		}
 	})
-	at := left{own.Watched{Patience: leaveAfter / 2}} // it may have been asked to end before
+	at := left{own.Watched{StepTimeout: leaveAfter / 2}} // it may have been asked to end before
 	err := at.wait(life, "", cmd.Process.Pid, func() error {
 		defer release()
 		_ = cmd.Wait() // its state has the result

@@ -63,10 +63,10 @@ type Sandbox struct {
 // New makes a sandbox. It starts nothing.
 func New(o Options) *Sandbox {
 	s := &Sandbox{
-		off: o.Mode == Off, scratch: cmp.Or(o.Scratch, os.TempDir()), self: self(), left: left{own.Watched{Patience: leaveAfter}},
+		off: o.Mode == Off, scratch: cmp.Or(o.Scratch, os.TempDir()), self: self(), left: left{own.Watched{StepTimeout: leaveAfter}},
 	}
 	for _, p := range o.Own {
-		leads, err := own.Answer(p, func() (string, error) { return own.Resolve(p), nil })
+		leads, err := own.LookUp(p, func() (string, error) { return own.Resolve(p), nil })
 		if p != "" && (leads != s.self || err != nil) { // its binary is no secret; see admit
 			s.own = append(s.own, p)
 		}
@@ -183,12 +183,12 @@ func (s *Sandbox) checkPolicy(w Policy) error {
 
 // refuseOwn refuses paths that overlap with the daemon's, by name or through links. Where a hard link lies, nothing tells.
 func (s *Sandbox) refuseOwn(paths ...string) error {
-	if file, found := own.Linked(s.own); found && len(paths) > 0 {
+	if file, found := own.HardLinked(s.own); found && len(paths) > 0 {
 		return fmt.Errorf("reach %s: %w: %s has another hard link, which may lie there; remove that link, or put a copy in the file's place",
 			paths[0], ErrOwn, file)
 	}
 	for _, p := range paths {
-		if err := own.At(p, func() error {
+		if err := own.Do(p, func() error {
 			if file, found := own.Find(s.own, p); found {
 				return fmt.Errorf("%w: %s; a folder cannot be allowed without what lies in it", ErrOwn, file)
 			}
@@ -205,7 +205,7 @@ func plain(p string) error {
 	if !filepath.IsAbs(p) || filepath.Clean(p) != p {
 		return fmt.Errorf("reach %q: the path is not absolute and clean", p)
 	}
-	leads, err := own.Answer(p, func() (string, error) { return filepath.EvalSymlinks(p) })
+	leads, err := own.LookUp(p, func() (string, error) { return filepath.EvalSymlinks(p) })
 	if err != nil {
 		return fmt.Errorf("reach %s: %w", p, err)
 	}

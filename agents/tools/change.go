@@ -196,7 +196,7 @@ const maxLinks = 40
 
 // linksTo is [Workspace.links] where the file system answers.
 func (p Workspace) linksTo(tag permissions.Tag) (string, error) {
-	return own.AnswerTo("writing in "+p.Workspace, path.Dir(tag.Path()), func() (string, error) { return p.links(tag), nil })
+	return own.LookUpFor("writing in "+p.Workspace, path.Dir(tag.Path()), func() (string, error) { return p.links(tag), nil })
 }
 
 // sameLinks refuses other links than those of a plan.
@@ -286,7 +286,7 @@ func (p Workspace) In(workspace string) Workspace {
 	}
 	f := &folder{name: workspace}
 	p.Workspace, p.held = workspace, f
-	opened, err := own.Answer(workspace, func() (o folder, err error) { return open(workspace) })
+	opened, err := own.LookUp(workspace, func() (o folder, err error) { return open(workspace) })
 	switch {
 	case errors.Is(err, own.ErrSilent):
 		f.err = fmt.Errorf("open the workspace when daycared starts: %w; restart daycared when it does", err)
@@ -349,7 +349,7 @@ func (p Workspace) Held() (sandbox.Folder, error) {
 	case p.held.err != nil:
 		return sandbox.Folder{}, p.held.err
 	}
-	return own.Answer(p.Workspace, func() (sandbox.Folder, error) {
+	return own.LookUp(p.Workspace, func() (sandbox.Folder, error) {
 		leads, err := filepath.EvalSymlinks(p.held.name)
 		if err != nil || leads != p.Workspace {
 			return sandbox.Folder{}, ErrMoved

@@ -80,7 +80,7 @@ func (runCommand) plan(_ context.Context, p Workspace, in commandInput) (Plan, e
 }
 
 func (t runCommand) run(ctx context.Context, p Workspace, in commandInput, _ Plan) (Outcome, error) {
-	walls, err := in.walls(p)
+	walls, err := in.policy(p)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -91,8 +91,8 @@ func (t runCommand) run(ctx context.Context, p Workspace, in commandInput, _ Pla
 	return o, nil
 }
 
-// walls are the policy of one command: what is held, and the network only if the command asks for it.
-func (in commandInput) walls(p Workspace) (sandbox.Policy, error) {
+// policy are the policy of one command: what is held, and the network only if the command asks for it.
+func (in commandInput) policy(p Workspace) (sandbox.Policy, error) {
 	tags, err := in.tags(p)
 	if err == nil {
 		err = p.requireTags(tags...)

@@ -189,11 +189,11 @@ func (t wholeFile) run(ctx context.Context, p Workspace, in readInput, _ Plan) (
 	case !isText(was.Text):
 		return Outcome{}, fmt.Errorf("read %s: it is no text in UTF-8", tag.Path())
 	}
-	return Outcome{Text: string(in.of(was.Text))}, nil
+	return Outcome{Text: string(in.selectLines(was.Text))}, nil
 }
 
-// of are the requested lines of a text.
-func (in readInput) of(text []byte) []byte {
+// selectLines are the requested lines of a text.
+func (in readInput) selectLines(text []byte) []byte {
 	for range in.Offset - 1 {
 		end := bytes.IndexByte(text, '\n')
 		if end < 0 {

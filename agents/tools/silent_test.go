@@ -17,7 +17,7 @@ func TestAWorkspaceThatDoesNotAnswer(t *testing.T) {
 		answers := make(chan struct{})
 		defer close(answers)
 		for range 4 {
-			_ = own.At(p.Workspace, func() error { <-answers; return nil })
+			_ = own.Do(p.Workspace, func() error { <-answers; return nil })
 		}
 		const silent = ": its file system does not answer"
 		for name, in := range map[string]args{
@@ -48,7 +48,7 @@ func TestLinksThatDoNotAnswer(t *testing.T) {
 		answers := make(chan struct{})
 		defer close(answers)
 		for range 4 {
-			_, _ = own.AnswerTo("writing in "+p.Workspace, "/", func() (int, error) { <-answers; return 0, nil })
+			_, _ = own.LookUpFor("writing in "+p.Workspace, "/", func() (int, error) { <-answers; return 0, nil })
 		}
 		if err := p.sameLinks(tag, Plan{}); !errors.Is(err, own.ErrSilent) {
 			t.Errorf("its links are judged as %v", err)

@@ -351,7 +351,7 @@ func (p Workspace) policyFor(asked []permissions.Tag) (w sandbox.Policy, err err
 			continue
 		}
 		name := t.Path()
-		leads, err := own.Answer(name, func() (string, error) { return filepath.EvalSymlinks(name) })
+		leads, err := own.LookUp(name, func() (string, error) { return filepath.EvalSymlinks(name) })
 		switch {
 		case slices.Contains(asked, t) && errors.Is(err, own.ErrSilent):
 			return w, err
@@ -370,7 +370,7 @@ func (p Workspace) policyFor(asked []permissions.Tag) (w sandbox.Policy, err err
 
 // isFolder returns an error only where p does not answer.
 func isFolder(p string) (bool, error) {
-	return own.Answer(p, func() (bool, error) {
+	return own.LookUp(p, func() (bool, error) {
 		info, err := os.Stat(p)
 		return err == nil && info.IsDir(), nil
 	})

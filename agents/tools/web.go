@@ -212,7 +212,7 @@ func isTextual(kind string) bool {
 
 // special are the non-public ranges besides those that net/netip knows, from the registries of special-purpose addresses (RFC
 // 6890). Ranges that embed an IPv4 address (6to4, Teredo, compatible, local NAT64) are refused as a whole.
-var special = wire.Each([]string{
+var special = wire.Map([]string{
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
 	"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",

@@ -82,12 +82,12 @@ func TestTheConsoleIsItsOwnersAlone(t *testing.T) {
 	cfg := &config.Config{Agents: []config.Agent{
 		{Name: "helper", Person: "fay", Connector: "terminal"}, {Name: "coder", Person: "sam", Connector: "telegram"},
 	}}
-	if err := atConsole(cfg, s); err != nil {
+	if err := checkConsoleAgents(cfg, s); err != nil {
 		t.Error(err)
 	}
 	cfg.Agents[1].Connector = "terminal"
 	const want = "coder is sam's, and the daemon's own console is fay's; write another connector, or run the daemon as sam"
-	if err := atConsole(cfg, s); err == nil || !strings.HasSuffix(err.Error(), want) {
+	if err := checkConsoleAgents(cfg, s); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -37,8 +37,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// walls returns the sandbox for everything that the daemon's agents run. The daemon's own files are out of its reach.
-func walls(cfg *config.Config, s engine.Settings) *sandbox.Sandbox {
+// newSandbox returns the sandbox for everything that the daemon's agents run. The daemon's own files are out of its reach.
+func newSandbox(cfg *config.Config, s engine.Settings) *sandbox.Sandbox {
 	mode := sandbox.On
 	if !cfg.Sandbox {
 		mode = sandbox.Off
@@ -63,7 +63,7 @@ func (c *CLI) ownAgents(
 		}
 		one.Person = cmp.Or(a.Person, s.Operator().Name)
 		for _, m := range a.MCP {
-			reach := sandbox.Policy{Read: m.Read, Write: m.Write, Network: m.Network, Env: c.handedOn(m.Env)}
+			reach := sandbox.Policy{Read: m.Read, Write: m.Write, Network: m.Network, Env: c.passedVariables(m.Env)}
 			server := remote.New(remote.Options{
 				Name: m.Name, Version: version, Log: log.With("agent", a.Name, "mcp", m.Name),
 				Command: func(ctx context.Context) (*exec.Cmd, func(), error) { return walls.Command(ctx, reach, m.Command...) },
@@ -119,8 +119,8 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	return openai.New(o)
 }
 
-// ruleAgents adds the agents' owners, permissions and policies to the engine's settings.
-func ruleAgents(cfg *config.Config, s *engine.Settings) {
+// addAgentSettings adds the agents' owners, permissions and policies to the engine's settings.
+func addAgentSettings(cfg *config.Config, s *engine.Settings) {
 	s.Bonds, s.Holdings = map[string]permissions.Binding{}, map[string][]permissions.Tag{}
 	s.Policies = map[string]permissions.Policy{}
 	for _, a := range cfg.Agents {
@@ -171,7 +171,7 @@ func agentFolders(cfg *config.Config, files []string) error {
 					continue // the sandbox's kernel rules protect the daemon's files there
 				}
 				// Where a folder does not answer, the sandbox looks again before each use.
-				touched, _ := own.Answer(folder, func() (string, error) { touched, _ := own.Find(files, folder); return touched, nil })
+				touched, _ := own.LookUp(folder, func() (string, error) { touched, _ := own.Find(files, folder); return touched, nil })
 				if touched != "" {
 					return fmt.Errorf("%s: agents.%s: %s covers or lies in daycared's own %s, which %s is not given; name another folder",
 						cfg.Position(at+"."+l.key), l.key, folder, touched, a.Name)
@@ -182,8 +182,8 @@ func agentFolders(cfg *config.Config, files []string) error {
 	return nil
 }
 
-// atConsole rejects agents that chat in a terminal which belongs to another person.
-func atConsole(cfg *config.Config, s engine.Settings) error {
+// checkConsoleAgents rejects agents that chat in a terminal which belongs to another person.
+func checkConsoleAgents(cfg *config.Config, s engine.Settings) error {
 	operator := s.Operator().Name
 	for i, a := range cfg.Agents {
 		if a.Connector == terminal.Name && a.Person != "" && a.Person != operator {
@@ -273,15 +273,15 @@ func (c *CLI) program(a config.Agent, place tools.Workspace, walls *sandbox.Sand
 			reach := sandbox.Policy{
 				Held: held,
 				Read: a.Read, Write: append([]string{work}, a.Write...), Network: a.Network, Dir: work, Home: c.homeOf(a, work),
-				Env: c.handedOn(a.Env),
+				Env: c.passedVariables(a.Env),
 			}
 			return walls.Command(ctx, reach, a.ACP...)
 		},
 	}
 }
 
-// handedOn returns the given environment variables that are set.
-func (c *CLI) handedOn(names []string) (environ []string) {
+// passedVariables returns the given environment variables that are set.
+func (c *CLI) passedVariables(names []string) (environ []string) {
 	for _, name := range names {
 		if value := c.env(name); value != "" {
 			environ = append(environ, name+"="+value)
@@ -375,7 +375,7 @@ func (c *CLI) runOutside(ctx context.Context, o outside, argv []string) error {
 	named := config.Agent{Write: places[1 : 1+len(o.write)], Read: places[1+len(o.write):]}
 	code, err := sandbox.New(sandbox.Options{Own: ownFiles(cfg, paths)}).Job(ctx, sandbox.Policy{
 		Read: named.Read, Write: places[:1+len(o.write)], Network: o.network, Dir: places[0], Home: c.homeOf(named, places[0]),
-		Env: c.handedOn(o.env),
+		Env: c.passedVariables(o.env),
 	}, sandbox.Streams{In: c.In, Out: c.Out, Err: c.Err}, argv...)
 	switch {
 	case ctx.Err() != nil:
@@ -414,14 +414,14 @@ func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 		return err
 	}
 	asks.Progress = (&progress{cli: c}).tell
-	walls := walls(cfg, engine.Settings{Own: ownFiles(cfg, paths)})
-	err = acp.Once(ctx, acp.Errand{
+	walls := newSandbox(cfg, engine.Settings{Own: ownFiles(cfg, paths)})
+	err = acp.Once(ctx, acp.OneShot{
 		Name: agent.Name, Session: "run-" + string(permissions.NewID(time.Now())),
 		Program: c.program(agent, placeOf(agent, cfg), walls, slog.New(slog.DiscardHandler)),
-		Asker:   atSocket{asks}, Say: c.hear,
+		Asker:   socketAsker{asks}, Say: c.printMessage,
 	}, prompt)
 	switch {
-	case errors.Is(err, acp.ErrUndone):
+	case errors.Is(err, acp.ErrUnfinished):
 		return exitCode(permissions.ExitOther) // the reason was printed
 	case ctx.Err() != nil:
 		return ended(permissions.ExitCancelled, "%s was interrupted", name)
@@ -437,7 +437,7 @@ func acpAgent(cfg *config.Config, name string) (config.Agent, error) {
 	switch {
 	case i < 0:
 		return config.Agent{}, usage("there is no agent %s under agents of %s; %s", name, cmp.Or(cfg.File, "the configuration"),
-			meant(name, agentNames(cfg), "add it there"))
+			suggestSimilar(name, agentNames(cfg), "add it there"))
 	case len(cfg.Agents[i].ACP) == 0:
 		return config.Agent{}, usage("%s thinks with a model, and the daemon runs it; write to it where its person does (%s)",
 			name, cmp.Or(cfg.Agents[i].Connector, "its parent does that"))
@@ -445,8 +445,8 @@ func acpAgent(cfg *config.Config, name string) (config.Agent, error) {
 	return cfg.Agents[i], nil
 }
 
-// hear prints an agent's message, without control characters.
-func (c *CLI) hear(text string) error {
+// printMessage prints an agent's message, without control characters.
+func (c *CLI) printMessage(text string) error {
 	for line := range strings.Lines(text) {
 		if _, err := fmt.Fprintln(c.Out, card.Visible(strings.TrimRight(line, "\r\n"))); err != nil {
 			return fmt.Errorf("print what the agent says: %w", err)
@@ -455,10 +455,10 @@ func (c *CLI) hear(text string) error {
 	return nil
 }
 
-// atSocket asks at the agents' socket, and withdraws requests whose call has ended.
-type atSocket struct{ *client.Client }
+// socketAsker asks at the agents' socket, and withdraws requests whose call has ended.
+type socketAsker struct{ *client.Client }
 
-func (s atSocket) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
+func (s socketAsker) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	q.Host, _ = os.Hostname() // empty if it fails
 	q.ID = permissions.NewID(time.Now())
 	q.Claimed = true

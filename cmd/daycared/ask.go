@@ -120,7 +120,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 		return endedBefore()
 	}
 	defer asks.Close()
-	r, err := c.put(ctx, asks, q)
+	r, err := c.submit(ctx, asks, q)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		if errors.Is(context.Cause(ctx), errTerminated) {
 			return c.left(q, r.Request.ID)
@@ -133,8 +133,8 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	return c.outcome(q, progress, r)
 }
 
-// put submits the question. With --timeout it waits and retries when the caller has too many pending requests.
-func (c *CLI) put(ctx context.Context, asks *client.Client, q *question) (permissions.RequestView, error) {
+// submit submits the question. With --timeout it waits and retries when the caller has too many pending requests.
+func (c *CLI) submit(ctx context.Context, asks *client.Client, q *question) (permissions.RequestView, error) {
 	for told := false; ; told = true {
 		s, err := asks.Put(ctx, q.request)
 		var full *permissions.Refusal

@@ -313,7 +313,7 @@ func (c *CLI) progressBar() (tell func(what string, done, all int64), end func()
 
 func (c *CLI) printHeads(heads []permissions.Head) error {
 	if c.asJSON {
-		return c.json(wire.Each(heads, chainOf))
+		return c.json(wire.Map(heads, chainOf))
 	}
 	for _, e := range heads {
 		c.print("chain %s: %s, verified, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
@@ -481,7 +481,7 @@ func (p *publisher) publish(ctx context.Context, now time.Time) error {
 	case p.to == "log":
 		p.log.Info("audit head", "chain", h.Chain, "head", h.Head)
 	case filepath.IsAbs(p.to):
-		err = own.At(p.to, func() error { return appendLine(p.to, text) })
+		err = own.Do(p.to, func() error { return appendLine(p.to, text) })
 	default:
 		err = post(ctx, p.to, text)
 	}

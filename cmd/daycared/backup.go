@@ -51,7 +51,7 @@ type storeCopy struct {
 }
 
 func copyOf(s store.Summary) storeCopy {
-	return storeCopy{s.Path, s.Bytes, s.Requests, s.Grants, wire.Each(s.Chains, chainOf), append([]string{}, s.Unchecked...)}
+	return storeCopy{s.Path, s.Bytes, s.Requests, s.Grants, wire.Map(s.Chains, chainOf), append([]string{}, s.Unchecked...)}
 }
 
 // backup copies the store of a data directory to the given file, or one named after the time, and prints a summary of the copy.

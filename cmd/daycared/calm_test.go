@@ -21,7 +21,7 @@ func TestTheLogSaysOnceThatTheStoreCannotBeUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
 		o := &outage{}
-		log := slog.New(calm{slog.NewTextHandler(&text, nil), o}).With("part", "x")
+		log := slog.New(repeatFilter{slog.NewTextHandler(&text, nil), o}).With("part", "x")
 		broken := fmt.Errorf("write: %w: disk full", permissions.ErrBroken)
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan struct{})
@@ -70,7 +70,7 @@ func TestARowThatCannotBeReadIsNoOutage(t *testing.T) {
 	for _, err := range []error{row, permissions.Unreadable(row)} {
 		var text bytes.Buffer
 		o := &outage{}
-		log := slog.New(calm{slog.NewTextHandler(&text, nil), o})
+		log := slog.New(repeatFilter{slog.NewTextHandler(&text, nil), o})
 		log.Error("first", "err", err)
 		log.Error("second", "err", err)
 		if got := text.String(); !strings.Contains(got, "second") || !o.since.IsZero() {
@@ -83,7 +83,7 @@ func TestARowThatCannotBeReadIsNoOutage(t *testing.T) {
 func TestWhatIsCancelledIsNoFault(t *testing.T) {
 	for level, want := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
 		var text bytes.Buffer
-		log := slog.New(calm{slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level}), &outage{}})
+		log := slog.New(repeatFilter{slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level}), &outage{}})
 		log.Error("sessions cannot be listed just now", "err", fmt.Errorf("read: %w", context.Canceled))
 		if got := text.String(); strings.Contains(got, "ERROR") || strings.Contains(got, "DEBUG") != want {
 			t.Errorf("at %s: %q", level, got)

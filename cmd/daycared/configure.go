@@ -169,7 +169,7 @@ func (c *CLI) checkConfig(ctx context.Context, as string) error {
 	if err != nil {
 		return err
 	}
-	c.callRight(cfg, in)
+	c.printValid(cfg, in)
 	return nil
 }
 
@@ -195,8 +195,8 @@ func (c *CLI) lookFor(ctx context.Context, cfg *config.Config, name string) (*in
 	return c.inspect(cfg, paths, as, running), nil
 }
 
-// callRight prints that no errors were found, and what was not checked.
-func (c *CLI) callRight(cfg *config.Config, in *inspection) {
+// printValid prints that no errors were found, and what was not checked.
+func (c *CLI) printValid(cfg *config.Config, in *inspection) {
 	if cfg.File == "" {
 		fmt.Fprintln(c.Out, "no configuration file: the defaults are in force")
 		return

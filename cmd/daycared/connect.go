@@ -79,7 +79,7 @@ func (c *CLI) toConnect(cmd *cobra.Command, place connect.Target, name, gate str
 	}
 	switch {
 	case !known:
-		return a, usage("there is no agent %q; %s", name, meant(name, connect.Names(), "there are "+strings.Join(connect.Names(), ", ")))
+		return a, usage("there is no agent %q; %s", name, suggestSimilar(name, connect.Names(), "there are "+strings.Join(connect.Names(), ", ")))
 	case !slices.Contains(connect.Gates, gate):
 		return a, unknownGate(gate)
 	}

@@ -40,35 +40,35 @@ import (
 // daemon wires the parts together. It starts the data directory (locked), store, engine, recovery, and sockets, in this order,
 // and undoes completed steps if a later one fails. It stops in reverse order: servers first, the store last.
 type daemon struct {
-	cfg      *config.Config
-	paths    config.Paths
-	log      *slog.Logger
-	rows     *store.Store
-	held     chan struct{} // closed when hold returns
-	engine   *engine.Engine
-	own      *runtime.Runtime // agents that use a model
-	servers  []*remote.Server // their MCP servers
-	parts    []connectors.Connector
-	agents   *api.Server
-	bot      *telegram.Connector // nil if disabled
-	zones    zones
-	began    engine.Settings    // as of the start
-	inForce  engine.Settings    // as of the last reload; used by one goroutine
-	anyone   atomic.Bool        // callers over TCP need no token
-	gauges   http.Handler       // of the engine, once it exists
-	stopping chan struct{}      // closed when the daemon stops, before any call ends
-	console  *terminal.Terminal // nil if disabled
-	closed   func()             // called when the console has closed
-	self     admin.Daemon       // as of the start
-	heads    *publisher         // of the audit; nil: none
-	ending   chan struct{}      // closed by end
-	lost     chan error         // why the store is of no use any more
-	endOnce  sync.Once
-	dir      *dataDir
-	key      string                // the operator's
-	excused  func()                // stops answering agents during the start
-	notReady atomic.Pointer[error] // why, during the start
-	floor    []byte                // never touched, so it takes no memory; with it a small heap is collected less often
+	cfg          *config.Config
+	paths        config.Paths
+	log          *slog.Logger
+	rows         *store.Store
+	held         chan struct{} // closed when hold returns
+	engine       *engine.Engine
+	own          *runtime.Runtime // agents that use a model
+	servers      []*remote.Server // their MCP servers
+	parts        []connectors.Connector
+	agents       *api.Server
+	bot          *telegram.Connector // nil if disabled
+	zones        zones
+	began        engine.Settings    // as of the start
+	inForce      engine.Settings    // as of the last reload; used by one goroutine
+	anyone       atomic.Bool        // callers over TCP need no token
+	gauges       http.Handler       // of the engine, once it exists
+	stopping     chan struct{}      // closed when the daemon stops, before any call ends
+	console      *terminal.Terminal // nil if disabled
+	closed       func()             // called when the console has closed
+	self         admin.Daemon       // as of the start
+	heads        *publisher         // of the audit; nil: none
+	ending       chan struct{}      // closed by end
+	lost         chan error         // why the store is of no use any more
+	endOnce      sync.Once
+	dir          *dataDir
+	key          string                // the operator's
+	stopNotReady func()                // stops answering agents during the start
+	notReady     atomic.Pointer[error] // why, during the start
+	floor        []byte                // never touched, so it takes no memory; with it a small heap is collected less often
 
 	mu      sync.Mutex // guards what follows
 	read    time.Time  // when the configuration was last read
@@ -88,10 +88,10 @@ func newDaemon(
 	d := &daemon{
 		cfg: cfg, paths: paths, log: log, closed: closed, stopping: make(chan struct{}), ending: make(chan struct{}), lost: make(chan error, 1),
 		held:    make(chan struct{}),
-		closers: []func() error{dir.Close}, dir: dir, excused: func() {},
+		closers: []func() error{dir.Close}, dir: dir, stopNotReady: func() {},
 	}
 	d.self, d.read = c.describe(cfg, paths), time.Now().UTC()
-	err := awaitRoom(ctx, func() error {
+	err := retryWhileFull(ctx, func() error {
 		err := d.start(ctx, c)
 		if err != nil {
 			err = errors.Join(err, d.undo(1))
@@ -99,9 +99,9 @@ func newDaemon(
 		return err
 	}, func(err error) {
 		log.Error("disk full, retrying the start", "err", err)
-		d.excuse(err)
+		d.serveNotReady(err)
 	})
-	d.excused()
+	d.stopNotReady()
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -126,7 +126,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	if err != nil {
 		return err
 	}
-	if err := atConsole(cfg, current); err != nil {
+	if err := checkConsoleAgents(cfg, current); err != nil {
 		return err
 	}
 	d.began, d.inForce = current, current
@@ -136,9 +136,9 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		Store: hookStore(rows), Residents: residents(), Settings: current, Now: rows.Now, Log: log,
 	}
 	if paths.Database != "" {
-		options.Hold, options.Holds = d.hold, rows.CheckLeases
+		options.Hold, options.Holds = d.awaitLease, rows.CheckLeases
 	}
-	bind, err := d.employ(c, &options, hookSessions(rows))
+	bind, err := d.createAgents(c, &options, hookSessions(rows))
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	}
 	d.anyone.Store(cfg.API.AllowAnonymous)
 	d.agents = d.forAgents()
-	d.excused() // the server needs the socket
+	d.stopNotReady() // the server needs the socket
 	return errors.Join(people.Listen(), d.agents.Listen())
 }
 
@@ -251,9 +251,9 @@ func overTCP(a config.API, allowed func() bool) *api.TCP {
 	}
 }
 
-// employ creates the daemon's agents and adds them to the engine's options. They must be bound to the engine before they run.
-func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind func(agents.Approvals), err error) {
-	held := walls(d.cfg, o.Settings)
+// createAgents creates the daemon's agents and adds them to the engine's options. They must be bound to the engine before they run.
+func (d *daemon) createAgents(c *CLI, o *engine.Options, rows runtime.Store) (bind func(agents.Approvals), err error) {
+	held := newSandbox(d.cfg, o.Settings)
 	if d.own, d.servers, err = c.ownAgents(d.cfg, o.Settings, held, rows, d.log); err != nil {
 		return nil, err
 	}
@@ -299,24 +299,24 @@ func (d *daemon) run(ctx context.Context) error {
 		}
 	})
 	group.Go(func() error { return d.engine.Run(ctx) })
-	if quiet, is := d.log.Handler().(calm); is {
+	if quiet, is := d.log.Handler().(repeatFilter); is {
 		group.Go(func() error {
 			quiet.outage.watch(ctx, d.log, d.engine.Ready)
 			return nil
 		})
 	}
 	group.Go(func() error {
-		for missing := map[string]bool{}; timing.Pause(ctx, filesAgain) == nil; {
+		for missing := map[string]bool{}; timing.Pause(ctx, filesInterval) == nil; {
 			d.keepFiles(missing)
 		}
 		return nil
 	})
-	group.Go(func() error { return d.takeChats(ctx) })
+	group.Go(func() error { return d.leaseChats(ctx) })
 	group.Go(func() error { return d.rows.Follow(ctx, d.engine.Heard) })
-	group.Go(func() error { return d.alone(ctx, d.own.Run) })
+	group.Go(func() error { return d.runWithLease(ctx, d.own.Run) })
 	group.Go(func() error { return d.heads.run(ctx) })
 	for _, s := range d.servers {
-		group.Go(func() error { return d.alone(ctx, s.Run) })
+		group.Go(func() error { return d.runWithLease(ctx, s.Run) })
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -328,7 +328,7 @@ func (d *daemon) run(ctx context.Context) error {
 	for _, part := range d.parts {
 		run := part.Run
 		if _, chat := part.(connectors.Chat); chat {
-			run = func(ctx context.Context) error { return d.alone(ctx, part.Run) }
+			run = func(ctx context.Context) error { return d.runWithLease(ctx, part.Run) }
 		}
 		group.Go(func() error { return run(ctx) })
 	}
@@ -357,7 +357,7 @@ func (d *daemon) reload(c *CLI) {
 		next, err = settings(cfg, d.paths, c.UID)
 	}
 	if err == nil {
-		if exposed := c.inspection(cfg, d.paths, accountOf(c.UID)).unguarded(); len(exposed) > 0 {
+		if exposed := c.inspection(cfg, d.paths, accountOf(c.UID)).writableByOthers(); len(exposed) > 0 {
 			err = exposed
 		}
 	}
@@ -414,11 +414,11 @@ func (d *daemon) undo(keep int) (err error) {
 	return err
 }
 
-// roomAgain is the interval of retries while the disk is full.
-const roomAgain = time.Second
+// roomRetry is the interval of retries while the disk is full.
+const roomRetry = time.Second
 
-// awaitRoom retries a step of the start while the disk is full. full is called the first time.
-func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
+// retryWhileFull retries a step of the start while the disk is full. full is called the first time.
+func retryWhileFull(ctx context.Context, step func() error, full func(error)) error {
 	for first := true; ; first = false {
 		err := step()
 		if !store.IsFull(err) {
@@ -430,7 +430,7 @@ func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 		if first {
 			full(err)
 		}
-		if timing.Pause(ctx, roomAgain) != nil {
+		if timing.Pause(ctx, roomRetry) != nil {
 			return err
 		}
 	}
@@ -438,22 +438,22 @@ func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 
 // migrating says to agents how far a migration on start is.
 func (d *daemon) migrating(what string, done, all int64) {
-	d.excuse(fmt.Errorf("the store is being brought up to date (%d of %d %s); wait until that is done", done, all, what))
+	d.serveNotReady(fmt.Errorf("the store is being brought up to date (%d of %d %s); wait until that is done", done, all, what))
 }
 
 // replaced ends the daemon with an error, after which a supervisor starts it again.
 func (d *daemon) replaced(err error) { d.lost <- err }
 
-// takeChats takes the lease of the chats and of the agents, which one of the daemons on the same database has.
-func (d *daemon) takeChats(ctx context.Context) error {
+// leaseChats takes the lease of the chats and of the agents, which one of the daemons on the same database has.
+func (d *daemon) leaseChats(ctx context.Context) error {
 	if d.rows.AcquireLease(ctx, "chats") == nil {
 		close(d.held)
 	}
 	return nil
 }
 
-// hold returns true when this daemon has the lease, and false when ctx ends before that.
-func (d *daemon) hold(ctx context.Context) bool {
+// awaitLease returns true when this daemon has the lease, and false when ctx ends before that.
+func (d *daemon) awaitLease(ctx context.Context) bool {
 	select {
 	case <-d.held:
 		return true
@@ -462,16 +462,16 @@ func (d *daemon) hold(ctx context.Context) bool {
 	}
 }
 
-// alone runs a part once no other daemon on the same database does.
-func (d *daemon) alone(ctx context.Context, run func(context.Context) error) error {
-	if !d.hold(ctx) {
+// runWithLease runs a part once no other daemon on the same database does.
+func (d *daemon) runWithLease(ctx context.Context, run func(context.Context) error) error {
+	if !d.awaitLease(ctx) {
 		return nil
 	}
 	return run(ctx)
 }
 
-// excuse serves the agents' socket with the newest reason why the daemon is not ready, until d.excused is called.
-func (d *daemon) excuse(why error) {
+// serveNotReady serves the agents' socket with the newest reason why the daemon is not ready, until d.excused is called.
+func (d *daemon) serveNotReady(why error) {
 	if d.notReady.Swap(&why) != nil {
 		return
 	}
@@ -490,16 +490,16 @@ func (d *daemon) excuse(why error) {
 		h := srv.Handler(server.Listener{Guard: func(http.Handler) http.Handler { return turned }})
 		_ = server.Serve(ctx, l, h, 0, d.log) // it is logged already
 	}()
-	d.excused = func() {
-		d.excused = func() {}
+	d.stopNotReady = func() {
+		d.stopNotReady = func() {}
 		stop()
 		<-done
 		d.notReady.Store(nil)
 	}
 }
 
-// filesAgain is the interval between checks of the lock, the admin key and the sockets.
-const filesAgain = 5 * time.Second
+// filesInterval is the interval between checks of the lock, the admin key and the sockets.
+const filesInterval = 5 * time.Second
 
 // keepFiles restores a deleted lock or admin key, and logs each deleted socket once. If another daemon holds the lock, this one stops.
 func (d *daemon) keepFiles(missing map[string]bool) {

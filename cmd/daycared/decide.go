@@ -96,7 +96,7 @@ func (c *CLI) cancelCommand() *cobra.Command {
 			if err != nil {
 				return nearRequest(cmd.Context(), client, args[0], err)
 			}
-			return c.settled(cmd.Context(), client, r)
+			return c.printSettled(cmd.Context(), client, r)
 		})
 }
 
@@ -135,7 +135,7 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 	}
 	s, err := client.Decide(cmd.Context(), d)
 	if p := permissions.AsRefusal(err); p != nil && p.Proposal != nil {
-		if err := c.consents(cmd.Context(), client, *p.Proposal, d.Really, name); err != nil {
+		if err := c.confirmRule(cmd.Context(), client, *p.Proposal, d.Really, name); err != nil {
 			return err
 		}
 		d.Rule = p.Proposal.Rule.Check()
@@ -147,11 +147,11 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 	if err != nil {
 		return c.withOffer(nearRequest(cmd.Context(), client, name, err), s.Request, name)
 	}
-	return c.settled(cmd.Context(), client, s)
+	return c.printSettled(cmd.Context(), client, s)
 }
 
-// consents prints the rule that an answer gives, and returns an error unless somebody wants it given.
-func (c *CLI) consents(ctx context.Context, client *admin.Client, p permissions.Proposal, really bool, name string) error {
+// confirmRule prints the rule that an answer gives, and returns an error unless somebody wants it given.
+func (c *CLI) confirmRule(ctx context.Context, client *admin.Client, p permissions.Proposal, really bool, name string) error {
 	if c.asJSON && !really {
 		return cmp.Or(c.json(wire.Proposal{Proposal: p, Name: p.Rule.Check()}), error(exitCode(permissions.ExitOther)))
 	}

@@ -66,8 +66,8 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	}
 	d := &demo{cli: c, folder: folder}
 	defer d.clean()
-	open := unheld(sandbox.Check())
-	if err := d.furnish(open == ""); err != nil {
+	open := missingPromises(sandbox.Check())
+	if err := d.writeFiles(open == ""); err != nil {
 		return fmt.Errorf("furnish the scratch folder: %w", err)
 	}
 	ctx, d.quit = context.WithCancel(ctx)
@@ -92,13 +92,13 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	d.scene.screen = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
 		Heading: func(permissions.Request) string { return fmt.Sprintf("%d/%d", d.scene.tally().asked+1, demoQuestions) },
-		Asking:  d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
+		Asking:  d.asking, Told: d.scene.noteEnd, Quit: d.quit, Closed: d.quit,
 	}, demoInbound{inboxInbound{d.people, person}})
 	d.print(demoIntro)
 	if open != "" {
 		d.print("This kernel cannot hold what scribe runs (%s): here it runs without the sandbox.", open)
 	}
-	return d.play(ctx, person)
+	return d.runTerminal(ctx, person)
 }
 
 // demoInbound leaves the agent out: it follows a script and reads nothing.
@@ -131,8 +131,8 @@ func (d *demo) client() *admin.Client {
 	return admin.NewClient(d.path("admin.sock"), d.path("data", "admin.key"))
 }
 
-// play runs the terminal until the agent's job has ended.
-func (d *demo) play(ctx context.Context, person connectors.Person) error {
+// runTerminal runs the terminal until the agent's job has ended.
+func (d *demo) runTerminal(ctx context.Context, person connectors.Person) error {
 	group, ctx := errgroup.WithContext(ctx)
 	stage, end := context.WithCancel(ctx)
 	defer end()
@@ -140,7 +140,7 @@ func (d *demo) play(ctx context.Context, person connectors.Person) error {
 	opened := make(chan struct{})
 	group.Go(func() error {
 		return (&inbox{
-			client: d.people, screen: d.scene, person: person, opened: func() { close(opened) }, said: d.scene.said,
+			client: d.people, screen: d.scene, person: person, opened: func() { close(opened) }, said: d.scene.queueMessage,
 		}).run(stage)
 	})
 	group.Go(func() error {
@@ -151,7 +151,7 @@ func (d *demo) play(ctx context.Context, person connectors.Person) error {
 			return d.people.OnMessage(stage, connectors.Message{Text: demoJob, Key: "demo"})
 		}
 	})
-	group.Go(func() error { return d.watch.Events(stage, 0, d.scene.happened) })
+	group.Go(func() error { return d.watch.Events(stage, 0, d.scene.handleEvent) })
 	err := group.Wait()
 	switch _, done, fault := d.scene.state(); {
 	case fault != nil:

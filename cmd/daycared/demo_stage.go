@@ -159,9 +159,9 @@ data_dir: %q
 `
 )
 
-// furnish creates the site, the old pages, the workspace with the publishing script, the model's script, and the daemon's
+// writeFiles creates the site, the old pages, the workspace with the publishing script, the model's script, and the daemon's
 // configuration, with or without a sandbox.
-func (d *demo) furnish(walls bool) (err error) {
+func (d *demo) writeFiles(walls bool) (err error) {
 	if d.folder, err = filepath.EvalSymlinks(d.folder); err != nil {
 		return err
 	}
@@ -189,8 +189,8 @@ func (d *demo) furnish(walls bool) (err error) {
 	)
 }
 
-// unheld lists the sandbox promises that do not hold; empty if all do.
-func unheld(all []sandbox.Promise) string {
+// missingPromises lists the sandbox promises that do not hold; empty if all do.
+func missingPromises(all []sandbox.Promise) string {
 	var broken []string
 	for _, p := range all {
 		if !p.Holds {
@@ -348,12 +348,12 @@ func (s *scene) Send(_ context.Context, p connectors.Prompt) (ref string, err er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.card = &p
-	s.turn()
+	s.showNext()
 	return string(p.Request.ID), nil
 }
 
-// said queues an agent's message. One that is repeated after a kill -9 is shown once.
-func (s *scene) said(m admin.Said) {
+// queueMessage queues an agent's message. One that is repeated after a kill -9 is shown once.
+func (s *scene) queueMessage(m admin.Said) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.heard[m.Text] {
@@ -363,12 +363,12 @@ func (s *scene) said(m admin.Said) {
 		s.heard = map[string]bool{}
 	}
 	s.heard[m.Text], s.spoke = true, true
-	s.words = append(s.words, staged(m))
-	s.turn()
+	s.words = append(s.words, formatSaid(m))
+	s.showNext()
 }
 
-// staged formats a message: "scribe: Done." or "scribe is done".
-func staged(m admin.Said) string {
+// formatSaid formats a message: "scribe: Done." or "scribe is done".
+func formatSaid(m admin.Said) string {
 	text := strings.TrimPrefix(m.Text, m.Agent+": ")
 	if first, _ := utf8.DecodeRuneInString(text); unicode.IsLower(first) {
 		text = m.Agent + " " + text
@@ -378,8 +378,8 @@ func staged(m admin.Said) string {
 	return "   " + strings.ReplaceAll(text, "\n", "\n   ")
 }
 
-// told is called when a request's end was shown.
-func (s *scene) told(r permissions.Request) {
+// noteEnd is called when a request's end was shown.
+func (s *scene) noteEnd(r permissions.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asks != r.ID {
@@ -390,7 +390,7 @@ func (s *scene) told(r permissions.Request) {
 	if r.Kind == permissions.KindTool && r.State == permissions.Approved {
 		s.allowed = &r
 	}
-	s.turn()
+	s.showNext()
 }
 
 func (t *tally) count(r permissions.Request) {
@@ -410,8 +410,8 @@ func (t *tally) count(r permissions.Request) {
 	}
 }
 
-// happened watches for the end of the job.
-func (s *scene) happened(e wire.Event) error {
+// handleEvent watches for the end of the job.
+func (s *scene) handleEvent(e wire.Event) error {
 	if e.Type != permissions.RunFinished {
 		return nil
 	}
@@ -421,19 +421,19 @@ func (s *scene) happened(e wire.Event) error {
 	if e.Payload["outcome"] == "failed" {
 		s.broke(fmt.Errorf("the job has failed: %v", e.Payload["reason"]))
 	}
-	s.turn()
+	s.showNext()
 	return nil
 }
 
-// turn shows what is next, unless a question is open. The caller holds the lock. Errors of a closed screen are ignored.
-func (s *scene) turn() {
+// showNext shows what is next, unless a question is open. The caller holds the lock. Errors of a closed screen are ignored.
+func (s *scene) showNext() {
 	if s.asks != "" {
 		return
 	}
 	next := s.card != nil && (s.spoke || s.card.Request.Kind == permissions.KindPermission ||
 		s.card.Request.Reason == "") // else its reason is a message, too
 	if s.allowed != nil && (next || len(s.words) > 0 || s.finished) {
-		s.looked()
+		s.printEffect()
 	}
 	for _, text := range s.words {
 		_ = s.Say(text)
@@ -450,8 +450,8 @@ func (s *scene) turn() {
 	}
 }
 
-// looked prints the effect of the last allowed command. The caller holds the lock.
-func (s *scene) looked() {
+// printEffect prints the effect of the last allowed command. The caller holds the lock.
+func (s *scene) printEffect() {
 	words, err := s.ran(*s.allowed)
 	s.allowed = nil
 	if err != nil {

@@ -71,32 +71,32 @@ func TestADemoIsShownInOrder(t *testing.T) {
 
 	run := permissions.Request{ID: "2", Kind: permissions.KindTool, Reason: "wrote it"}
 	p.asksFor(t, run) // before the first is settled
-	p.said(words("wrote it"))
-	p.told(permissions.Request{ID: "9"})
+	p.queueMessage(words("wrote it"))
+	p.noteEnd(permissions.Request{ID: "9"})
 	p.shows(t)
 	may.State = permissions.Approved
-	p.told(may)
+	p.noteEnd(may)
 	p.shows(t, "   scribe wrote it", "? 2")
 
 	run.State = permissions.Approved
-	p.told(run)
-	p.told(run)
-	p.said(words("wrote it")) // again, after a kill
+	p.noteEnd(run)
+	p.noteEnd(run)
+	p.queueMessage(words("wrote it")) // again, after a kill
 	p.shows(t)
 	look := permissions.Request{ID: "3", Kind: permissions.KindPause, Reason: "done\nwith it"}
 	p.asksFor(t, look) // before its message
 	p.shows(t)
-	p.said(words("done\nwith it"))
+	p.queueMessage(words("done\nwith it"))
 	p.shows(t, "   ran 2", "   scribe done\n   with it", "? 3")
 
 	look.State, look.Answer = permissions.Answered, permissions.Interrupt
-	p.told(look)
+	p.noteEnd(look)
 	for _, e := range []wire.Event{{Type: permissions.SessionStatus}, finished("interrupted")} {
-		if err := p.happened(e); err != nil || p.done || p.over != 0 {
+		if err := p.handleEvent(e); err != nil || p.done || p.over != 0 {
 			t.Errorf("it is over before its last words: %v", err)
 		}
 	}
-	p.said(words("I stop here, as you said."))
+	p.queueMessage(words("I stop here, as you said."))
 	p.shows(t, "   scribe: I stop here, as you said.")
 	if !p.done || p.over != 1 || p.failed != 0 || p.wrong != nil {
 		t.Errorf("it is over %d times, failed %d times, %v", p.over, p.failed, p.wrong)
@@ -109,7 +109,7 @@ func TestADemoIsShownInOrder(t *testing.T) {
 // A failed job, or a command that did not run as allowed, ends the demo with an error.
 func TestADemoThatFails(t *testing.T) {
 	p := play(nil)
-	err := p.happened(finished("failed"))
+	err := p.handleEvent(finished("failed"))
 	if fault := p.wrong; err != nil || p.failed != 1 || fault == nil || fault.Error() != "the job has failed: model" {
 		t.Errorf("%v, %v", err, fault)
 	}
@@ -117,8 +117,8 @@ func TestADemoThatFails(t *testing.T) {
 	p = play(func(permissions.Request) (string, error) { return "", twice })
 	r := permissions.Request{ID: "1", Kind: permissions.KindTool, State: permissions.Approved}
 	p.asksFor(t, r)
-	p.told(r)
-	p.said(words("published"))
+	p.noteEnd(r)
+	p.queueMessage(words("published"))
 	p.fail(errors.New("and more"))
 	if p.failed != 2 || !errors.Is(p.wrong, twice) {
 		t.Errorf("%v", p.wrong)
@@ -133,7 +133,7 @@ func TestTheDemosConfigurationIsValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &demo{folder: folder}
-		if err := d.furnish(walls); err != nil {
+		if err := d.writeFiles(walls); err != nil {
 			t.Fatal(err)
 		}
 		cfg, err := config.Load(d.path("config.yaml"), nil)
@@ -168,10 +168,10 @@ func tagOf(t *testing.T, text string) permissions.Tag {
 
 func TestBrokenPromisesAreListed(t *testing.T) {
 	all := []sandbox.Promise{{Name: "no file outside", Holds: true}, {Name: "no TCP", Why: "no Landlock"}, {Name: "no UDP", Why: "no seccomp"}}
-	if got := unheld(all); got != "no TCP: no Landlock; no UDP: no seccomp" {
+	if got := missingPromises(all); got != "no TCP: no Landlock; no UDP: no seccomp" {
 		t.Errorf("%q", got)
 	}
-	if got := unheld(all[:1]); got != "" {
+	if got := missingPromises(all[:1]); got != "" {
 		t.Errorf("%q", got)
 	}
 }

@@ -134,7 +134,7 @@ func refused(err error) []finding {
 	if !errors.As(err, &all) {
 		return []finding{newFinding("wrong", err.Error(), "fix what is named, then run: daycared config check")}
 	}
-	return wire.Each(all, func(p config.Problem) finding { return found("wrong", p) })
+	return wire.Map(all, func(p config.Problem) finding { return found("wrong", p) })
 }
 
 func found(level string, p config.Problem) finding {
@@ -553,7 +553,7 @@ func (c *CLI) examineConnection(
 	place.Gate = connect.GateAll
 	a, _ := place.Find(name)
 	again := "write it anew with: daycared connect " + name + " --write"
-	if says(a, "--gate risky", `"--gate","risky"`) {
+	if mentions(a, "--gate risky", `"--gate","risky"`) {
 		place.Gate = connect.GateRisky
 		a, _ = place.Find(name)
 		again += " --gate risky"
@@ -572,7 +572,7 @@ func (c *CLI) examineConnection(
 	case loose:
 		return wrong(" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again)
 	case has == 0: // only root's files have it
-	case stale && !place.Keyboard && says(a, " --keyboard"):
+	case stale && !place.Keyboard && mentions(a, " --keyboard"):
 		return wrong(" is connected so that its keyboard answers, too, and a route says that people do", again)
 	case has < len(a.Files), stale:
 		if lacks := missingHooks(a); len(lacks) > 0 {
@@ -600,8 +600,8 @@ func (c *CLI) examineConnection(
 	return findings, rows
 }
 
-// says reports whether our entries of an agent contain one of these words.
-func says(a connect.Agent, these ...string) bool {
+// mentions reports whether our entries of an agent contain one of these words.
+func mentions(a connect.Agent, these ...string) bool {
 	return slices.ContainsFunc(a.Files, func(f connect.File) bool {
 		s, err := look(f)
 		return err == nil && slices.ContainsFunc(these, func(one string) bool { return strings.Contains(s.text, one) })

@@ -57,7 +57,7 @@ func rowsOf(a connect.Agent, h hookStatus, root managed) (rows []agentRow) {
 			row.Verdict, row.Note = connect.Nothing, "not asked, so whether it trusts the hook is not known"
 		}
 		note(h.note)
-		if row.Verdict != connect.Nothing && (root.risky || says(a, "--gate risky", `"--gate","risky"`)) {
+		if row.Verdict != connect.Nothing && (root.risky || mentions(a, "--gate risky", `"--gate","risky"`)) {
 			left := "reading and editing in its folder is left to its own mode"
 			if a.LeavesCommands() {
 				left = "reading, editing, building and testing in its folder is left to its own mode, and so is what those run"
@@ -120,8 +120,8 @@ func (c *CLI) runsHook(ctx context.Context, a connect.Agent, byRoot bool) (h hoo
 var askWithin = 10 * time.Second
 
 const (
-	// linger is how long an agent may take to exit after its answer.
-	linger = 2 * time.Second
+	// exitWithin is how long an agent may take to exit after its answer.
+	exitWithin = 2 * time.Second
 	// maxOutput and longestLine are the maximum sizes of an agent's output and of one line of it, in bytes.
 	maxOutput, maxLine = 16 << 20, 4 << 20
 )
@@ -145,7 +145,7 @@ func (c *CLI) askAgent(ctx context.Context, a connect.Agent) (told connect.Hooks
 	cmd.Dir, cmd.Env = folder, append(c.agentsEnv(folder), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	end := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.Cancel, cmd.WaitDelay = end, linger
+	cmd.Cancel, cmd.WaitDelay = end, exitWithin
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return told, fmt.Errorf("start %s: %w", program, err)
@@ -166,7 +166,7 @@ func (c *CLI) askAgent(ctx context.Context, a connect.Agent) (told connect.Hooks
 		err = fmt.Errorf("it did not answer within %s", askWithin)
 	}
 	_ = in.Close()
-	idle := time.AfterFunc(linger, func() { _ = out.Close() })
+	idle := time.AfterFunc(exitWithin, func() { _ = out.Close() })
 	if err == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(out, maxOutput)) // until it exits
 	}

@@ -22,7 +22,7 @@ import (
 
 // Scripts may have agents of our own in them, which echo what is written to them: $ECHO_AGENTS names them, each with its
 // person, and with the channel where that is not Telegram, as in helper:fay,coder:fay:terminal. What
-// they do besides is in [echo.Hear]. Scripts say:
+// they do besides is in [echo.Receive]. Scripts say:
 //
 //	inorder NAME REGEXP…     wait until the bot has sent messages like these, in that order
 //	never NAME REGEXP        it sent none like that
@@ -61,9 +61,9 @@ func (e *echo) Run(ctx context.Context, s agents.Speaker) error {
 	return nil
 }
 
-// Hear repeats the message. On "hold" it creates the file held and waits for the file go; "work" and "rest" start and end the
+// Receive repeats the message. On "hold" it creates the file held and waits for the file go; "work" and "rest" start and end the
 // working indicator; "report" sends a long text.
-func (e *echo) Hear(ctx context.Context, m permissions.Message) error {
+func (e *echo) Receive(ctx context.Context, m permissions.Message) error {
 	select {
 	case <-e.ready:
 	case <-ctx.Done():

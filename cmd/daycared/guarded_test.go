@@ -105,7 +105,7 @@ func TestWhatOthersMayChangeIsRefused(t *testing.T) {
 				}
 				return ownerOf(info)
 			}}
-			found := look.unguarded()
+			found := look.writableByOthers()
 			if text := found.Error(); (len(found) > 0) != (c.want != "") || !strings.Contains(text, c.want) {
 				t.Errorf("it finds\n%s\nwant %q", text, c.want)
 			}

@@ -36,7 +36,7 @@ func (c *CLI) hookCommand() *cobra.Command {
 			d, known := hooks.Find(args[0])
 			switch {
 			case !known:
-				return usage("there is no dialect %q; %s", args[0], meant(args[0], hooks.Names(), "there are "+strings.Join(hooks.Names(), ", ")))
+				return usage("there is no dialect %q; %s", args[0], suggestSimilar(args[0], hooks.Names(), "there are "+strings.Join(hooks.Names(), ", ")))
 			case within == 0:
 				within = d.Within
 			case within < time.Second:
@@ -87,12 +87,12 @@ func gateFlag(cmd *cobra.Command, gate *string) {
 }
 
 func unknownGate(gate string) error {
-	return usage("there is no --gate %q; %s", gate, meant(gate, connect.Gates, "there are all and risky"))
+	return usage("there is no --gate %q; %s", gate, suggestSimilar(gate, connect.Gates, "there are all and risky"))
 }
 
 // hook handles one call, before deadline. Every path returns a verdict.
 func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, keyboard bool, gate string) error {
-	if c.unheard() {
+	if c.discardsOutput() {
 		nothing, _ := d.Read(nil)
 		deaf := nothing.Reply(hooks.Refuse(errors.New("standard output is closed or /dev/null, so no verdict can be read from it")))
 		return c.reply(deaf)
@@ -215,9 +215,9 @@ func (c *CLI) recall(ctx context.Context, m permissions.Recall) {
 	_, _ = asks.Recall(limited, m)
 }
 
-// unheard reports whether standard output discards everything: it is a device other than a terminal, such as /dev/null, which Go
+// discardsOutput reports whether standard output discards everything: it is a device other than a terminal, such as /dev/null, which Go
 // also opens in place of a closed descriptor.
-func (c *CLI) unheard() bool {
+func (c *CLI) discardsOutput() bool {
 	out, isFile := c.Out.(*os.File)
 	if !isFile {
 		return false

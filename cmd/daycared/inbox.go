@@ -118,7 +118,7 @@ func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 // say shows the lines of a message. Errors of a closed screen are ignored.
 func (i *inbox) say(lines []string) {
 	row := func(line string) string { return card.Spell(permissions.Harmless(line)) } // they were formatted for a chat
-	_ = i.screen.Say(strings.Join(wire.Each(lines, row), "\n"))
+	_ = i.screen.Say(strings.Join(wire.Map(lines, row), "\n"))
 }
 
 // inboxInbound adapts the admin client for the inbox's terminal, so that people can chat with agents there as on the daemon's

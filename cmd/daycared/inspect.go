@@ -61,7 +61,7 @@ func (c *CLI) inspect(cfg *config.Config, paths config.Paths, as account, runnin
 	in := c.inspection(cfg, paths, as)
 	in.running = running
 	in.data()
-	in.guarded()
+	in.checkTrusted()
 	in.telegram()
 	in.whatsapp()
 	in.listener()
@@ -199,7 +199,7 @@ func (in *inspection) wantsAccount() bool {
 func (in *inspection) ruleLinks() {
 	set, _ := rules.Compile(in.cfg.Ruling()) // Load has refused it otherwise
 	answered := func(name string) string {
-		leads, err := own.Answer(name, func() (string, error) { return own.Resolve(name), nil })
+		leads, err := own.LookUp(name, func() (string, error) { return own.Resolve(name), nil })
 		if err != nil {
 			return name
 		}
@@ -333,7 +333,7 @@ func (a account) may(path string, info fs.FileInfo, what fs.FileMode) bool {
 
 // statOf is [os.Stat] of a path that may not answer.
 func statOf(path string) (fs.FileInfo, error) {
-	return own.Answer(path, func() (fs.FileInfo, error) { return os.Stat(path) })
+	return own.LookUp(path, func() (fs.FileInfo, error) { return os.Stat(path) })
 }
 
 // keptOut returns the first part of a path that denies the account a permission on it; empty: none. The error is that of checking.
@@ -342,7 +342,7 @@ func (a account) keptOut(path string, what fs.FileMode) (part string, info fs.Fi
 		part string
 		info fs.FileInfo
 	}
-	k, err := own.Answer(path, func() (kept, error) {
+	k, err := own.LookUp(path, func() (kept, error) {
 		part, info, err := a.keptFrom(path, what)
 		return kept{part, info}, err
 	})
@@ -417,36 +417,36 @@ func (c *CLI) daemonOf(ctx context.Context, paths config.Paths) *admin.Status {
 	return &s
 }
 
-// guarded checks whether accounts other than root and the daemon's can change what the daemon trusts: its configuration, data,
+// checkTrusted checks whether accounts other than root and the daemon's can change what the daemon trusts: its configuration, data,
 // secrets, certificates and instructions, and the folders of its sockets.
-func (in *inspection) guarded() {
-	in.keeps("", in.cfg.File)
-	in.keepsFolder("data_dir", filepath.Dir(in.paths.DataDir)) // for its content, see [inspection.data]
-	if info, err := os.Stat(in.paths.AdminKey); err == nil && in.keepsOne("data_dir", in.paths.AdminKey, info, false) &&
+func (in *inspection) checkTrusted() {
+	in.checkFile("", in.cfg.File)
+	in.checkFolder("data_dir", filepath.Dir(in.paths.DataDir)) // for its content, see [inspection.data]
+	if info, err := os.Stat(in.paths.AdminKey); err == nil && in.checkOne("data_dir", in.paths.AdminKey, info, false) &&
 		info.Mode().Perm()&0o077 != 0 {
 		in.fails("data_dir", "data_dir: others may read %s (%#o); run: chmod 600 %[1]s", in.paths.AdminKey, info.Mode().Perm())
 	}
 	if on := in.cfg.Connectors.Telegram; on.Enabled {
-		in.keeps("connectors.telegram.token_file", on.TokenFile)
+		in.checkFile("connectors.telegram.token_file", on.TokenFile)
 	}
-	in.keeps("api.tls_cert_file", in.cfg.API.TLSCertFile)
-	in.keeps("api.tls_key_file", in.cfg.API.TLSKeyFile)
-	in.keepsFolder("api.agent_socket", filepath.Dir(in.paths.AgentSocket))
+	in.checkFile("api.tls_cert_file", in.cfg.API.TLSCertFile)
+	in.checkFile("api.tls_key_file", in.cfg.API.TLSKeyFile)
+	in.checkFolder("api.agent_socket", filepath.Dir(in.paths.AgentSocket))
 	if filepath.Dir(in.paths.AdminSocket) != filepath.Dir(in.paths.AgentSocket) {
-		in.keepsFolder("api.admin_socket", filepath.Dir(in.paths.AdminSocket))
+		in.checkFolder("api.admin_socket", filepath.Dir(in.paths.AdminSocket))
 	}
 	for i, a := range in.cfg.Agents {
 		path := "agents." + strconv.Itoa(i)
-		in.keeps(path+".instructions_file", a.InstructionsFile)
+		in.checkFile(path+".instructions_file", a.InstructionsFile)
 		if a.Model.Credential == "agent."+a.Name+".key" { // otherwise its parent's
-			in.keeps(path+".model.api_key_file", a.Model.APIKeyFile)
-			in.keeps(path+".model.file", a.Model.File)
+			in.checkFile(path+".model.api_key_file", a.Model.APIKeyFile)
+			in.checkFile(path+".model.file", a.Model.File)
 		}
 	}
 }
 
-// keeps checks a file and its folder, and the folders of the links by which it is reached.
-func (in *inspection) keeps(key, file string) {
+// checkFile checks a file and its folder, and the folders of the links by which it is reached.
+func (in *inspection) checkFile(key, file string) {
 	if file == "" {
 		return
 	}
@@ -454,7 +454,7 @@ func (in *inspection) keeps(key, file string) {
 		return
 	}
 	for {
-		if !in.keepsFolder(key, filepath.Dir(file)) {
+		if !in.checkFolder(key, filepath.Dir(file)) {
 			return
 		}
 		to, err := os.Readlink(file)
@@ -467,18 +467,18 @@ func (in *inspection) keeps(key, file string) {
 		file = to
 	}
 	if info, err := os.Stat(file); err == nil {
-		in.keepsOne(key, file, info, info.Mode().Perm()&0o022 != 0)
+		in.checkOne(key, file, info, info.Mode().Perm()&0o022 != 0)
 	}
 }
 
-// keepsFolder checks a folder. A sticky bit, as on /tmp, protects files from other accounts.
-func (in *inspection) keepsFolder(key, folder string) bool {
+// checkFolder checks a folder. A sticky bit, as on /tmp, protects files from other accounts.
+func (in *inspection) checkFolder(key, folder string) bool {
 	info, err := os.Stat(folder)
-	return err != nil || in.keepsOne(key, folder, info, info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0)
+	return err != nil || in.checkOne(key, folder, info, info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0)
 }
 
-// keepsOne adds a problem with one file or folder, and reports whether there is none.
-func (in *inspection) keepsOne(key, path string, info os.FileInfo, open bool) bool {
+// checkOne adds a problem with one file or folder, and reports whether there is none.
+func (in *inspection) checkOne(key, path string, info os.FileInfo, open bool) bool {
 	owner := in.owner(info)
 	if !open && (owner <= 0 || owner == in.as.uid) || errors.Is(unix.Access(path, unix.W_OK), unix.EROFS) { // as in a container
 		return true
@@ -497,10 +497,10 @@ func (in *inspection) keepsOne(key, path string, info os.FileInfo, open bool) bo
 	return false
 }
 
-// unguarded returns the configuration's files that other accounts may have written, for a running daemon.
-func (in *inspection) unguarded() config.Problems {
-	in.guarded()
-	return wire.Each(in.found, func(o observation) config.Problem { return o.Problem })
+// writableByOthers returns the configuration's files that other accounts may have written, for a running daemon.
+func (in *inspection) writableByOthers() config.Problems {
+	in.checkTrusted()
+	return wire.Map(in.found, func(o observation) config.Problem { return o.Problem })
 }
 
 // listener checks the certificate and the port of the listener for remote agents.

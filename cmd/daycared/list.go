@@ -297,8 +297,8 @@ func adding(refused error, near string) error {
 	return &with
 }
 
-// settled prints a request's current state on stdout.
-func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.RequestView) error {
+// printSettled prints a request's current state on stdout.
+func (c *CLI) printSettled(ctx context.Context, client *admin.Client, s permissions.RequestView) error {
 	if c.asJSON {
 		return c.json(wire.From(s, true))
 	}
@@ -410,7 +410,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 				took, err := client.Revoke(cmd.Context(), connectors.Identity{}, permissions.ID(args[0]))
 				if permissions.CodeOf(err) != permissions.CodeUnknown {
 					if err == nil {
-						err = c.tookBack(took, here(cmd.Context(), client))
+						err = c.printRevoked(took, here(cmd.Context(), client))
 					}
 					return err
 				}
@@ -428,7 +428,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.settled(cmd.Context(), client, s)
+			return c.printSettled(cmd.Context(), client, s)
 		})
 }
 
@@ -452,10 +452,10 @@ func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string
 	return exitCode(permissions.ExitOther)
 }
 
-// tookBack prints a revoked grant, and what ran under it.
-func (c *CLI) tookBack(took permissions.Revoked, o card.Options) error {
+// printRevoked prints a revoked grant, and what ran under it.
+func (c *CLI) printRevoked(took permissions.Revoked, o card.Options) error {
 	if c.asJSON {
-		ran := wire.Each(took.Ran, func(r permissions.Request) wire.Request {
+		ran := wire.Map(took.Ran, func(r permissions.Request) wire.Request {
 			return wire.From(permissions.RequestView{Request: r}, true)
 		})
 		return c.json(map[string]any{"grant": wire.FromGrant(took.Grant), "ran": ran})

@@ -59,7 +59,7 @@ func TestALockListsWhatARunStillHolds(t *testing.T) {
 		var out strings.Builder
 		c := &CLI{Out: &out}
 		l := admin.Lock{Person: "fay", Used: []wire.Request{wire.From(permissions.RequestView{Request: r}, true)}}
-		if err := c.locked(l, time.Time{}, card.Options{}); err != nil || !strings.HasSuffix(out.String(), want) {
+		if err := c.printLock(l, time.Time{}, card.Options{}); err != nil || !strings.HasSuffix(out.String(), want) {
 			t.Errorf("%s: %q, %v; want %q", who.Name, out.String(), err, want)
 		}
 	}

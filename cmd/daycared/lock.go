@@ -49,7 +49,7 @@ func (c *CLI) lockCommand() *cobra.Command {
 			case c.asJSON:
 				err = c.json(l)
 			default:
-				err = c.locked(l, from, card.Options{Now: time.Now(), Location: me.Location()})
+				err = c.printLock(l, from, card.Options{Now: time.Now(), Location: me.Location()})
 			}
 			if err == nil && from.After(time.Now()) {
 				return fmt.Errorf("%s is locked, but nothing was taken back: --since %s is in the future",
@@ -61,8 +61,8 @@ func (c *CLI) lockCommand() *cobra.Command {
 	return cmd
 }
 
-// locked prints a lock, the approvals given since a time (zero: none) that it revoked, and what had run.
-func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
+// printLock prints a lock, the approvals given since a time (zero: none) that it revoked, and what had run.
+func (c *CLI) printLock(l admin.Lock, since time.Time, o card.Options) error {
 	name, already := spelled(l.Person), ""
 	if l.Already {
 		already = " already, " + lockedSince(l)
@@ -100,7 +100,7 @@ func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
 		fmt.Fprintf(c.Out, "%s: %s wants %s\n", what, spelled(r.Who()), oneRow(card.Wants(r)))
 	}
 	for _, revoked := range took {
-		if err := c.tookBack(revoked, o); err != nil {
+		if err := c.printRevoked(revoked, o); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ type CLI struct {
 	asJSON                            bool
 	listing                           listing
 
-	whence        map[string]string // what determined a socket's path, by path; see places
+	socketOrigins map[string]string // what determined a socket's path, by path; see places
 	warned        bool              // the error of the configuration was printed
 	statusRefused bool              // the daemon's status was refused to this account
 }
@@ -86,7 +86,7 @@ func (c *CLI) exit(err error, asJSON bool) int {
 	}
 	p := explain(err)
 	if errors.Is(err, client.ErrUnreachable) {
-		p.Text += c.whyThere(p.Text)
+		p.Text += c.explainSocket(p.Text)
 	}
 	if errors.Is(err, client.ErrUnreachable) && errors.Is(err, fs.ErrPermission) {
 		p.Text += "; api.agent_group and api.admin_group say which group may use the sockets"
@@ -101,9 +101,9 @@ func (c *CLI) exit(err error, asJSON bool) int {
 	return p.Exit
 }
 
-// whyThere says what determined the path of the socket that an error mentions; empty if none is mentioned.
-func (c *CLI) whyThere(text string) string {
-	for socket, why := range c.whence {
+// explainSocket says what determined the path of the socket that an error mentions; empty if none is mentioned.
+func (c *CLI) explainSocket(text string) string {
+	for socket, why := range c.socketOrigins {
 		if strings.Contains(text, " at "+socket+": ") {
 			return " (" + why + ")"
 		}

@@ -62,7 +62,7 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 	yes := false
 	guest, err := client.Guest(ctx, i.Code)
 	if err == nil {
-		yes, err = talk.knows(ctx, guest, name, sure)
+		yes, err = talk.confirmGuest(ctx, guest, name, sure)
 	}
 	if err != nil || !yes {
 		last, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -89,8 +89,8 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 	return nil
 }
 
-// knows shows who used a pairing link, and asks whether that is the right person; sure is the id of a confirmed one.
-func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (bool, error) {
+// confirmGuest shows who used a pairing link, and asks whether that is the right person; sure is the id of a confirmed one.
+func (d dialogue) confirmGuest(ctx context.Context, g admin.Guest, name, sure string) (bool, error) {
 	if g.By != "" {
 		d.say("%s says that this account is %s's. A no takes that back.", spelled(g.By), spelled(name))
 	} else {

@@ -13,7 +13,7 @@ func TestPairConfirmsTheWholeID(t *testing.T) {
 	guest := admin.Guest{Address: "+491511234567", Name: "Fay"}
 	for sure, want := range map[string]bool{"+491511234567": true, "491511234567": false, "+4915112345678": false, "+": false} {
 		var out bytes.Buffer
-		yes, err := dialogue{out: &out}.knows(t.Context(), guest, "fay", sure)
+		yes, err := dialogue{out: &out}.confirmGuest(t.Context(), guest, "fay", sure)
 		if err != nil || yes != want || !strings.HasPrefix(out.String(), "Somebody came:\n  id         +491511234567\n") {
 			t.Errorf("--yes-if-id %s: %t, %v:\n%s", sure, yes, err, &out)
 		}

@@ -80,8 +80,8 @@ func TestClientsAskTheDaemonThatWasNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			paths, err := cli.places("DAYCARED_ADMIN_SOCKET")
-			if err != nil || paths.AgentSocket != c.agent || cli.whence[c.agent] != c.why {
-				t.Errorf("agents ask at %q (%s), %v; want %q (%s)", paths.AgentSocket, cli.whence[paths.AgentSocket], err, c.agent, c.why)
+			if err != nil || paths.AgentSocket != c.agent || cli.socketOrigins[c.agent] != c.why {
+				t.Errorf("agents ask at %q (%s), %v; want %q (%s)", paths.AgentSocket, cli.socketOrigins[paths.AgentSocket], err, c.agent, c.why)
 			}
 			if name == "nothing" || strings.Contains(name, "DAYCARED_SOCKET") {
 				return

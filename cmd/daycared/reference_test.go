@@ -183,7 +183,7 @@ func TestSuggestionsDoNoMore(t *testing.T) {
 	for _, cmd := range documented(tree()) {
 		for _, other := range documented(tree()) {
 			longer, found := strings.CutPrefix(other.Name(), cmd.Name()+"-")
-			if found && longer != "" && meant(cmd.Name(), []string{other.Name()}, "") != "" {
+			if found && longer != "" && suggestSimilar(cmd.Name(), []string{other.Name()}, "") != "" {
 				t.Errorf("%s leads to %s", cmd.Name(), other.Name())
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/daycared/daycared/permissions/rules"
 )
 
-// hasty is a decision in less than this time: nobody has read a card by then.
-const hasty = 2 * time.Second
+// hastyWithin is a decision in less than this time: nobody has read a card by then.
+const hastyWithin = 2 * time.Second
 
 func (c *CLI) reportCommand() *cobra.Command {
 	since := ""
@@ -160,7 +160,7 @@ func (m *report) add(r permissions.Request) {
 	fast := 0
 	if took := r.DecidedAt.Sub(r.CreatedAt); decidedByPeople(r) {
 		m.took = append(m.took, took)
-		if took < hasty {
+		if took < hastyWithin {
 			fast = 1
 		}
 	}
@@ -181,7 +181,7 @@ func (m *report) add(r permissions.Request) {
 	for _, v := range r.Votes {
 		if row := m.row(&m.People, v.By); !voted[v.By] && decidedByPeople(r) {
 			row.count(r.State)
-			if v.At.Sub(r.CreatedAt) < hasty {
+			if v.At.Sub(r.CreatedAt) < hastyWithin {
 				row.Hasty++
 			}
 			voted[v.By] = true
@@ -246,7 +246,7 @@ func (m *report) end(grants []permissions.Grant, set *rules.Set) {
 	slices.Sort(m.took)
 	m.Decide.P50, m.Decide.P95 = percentile(m.took, 50).Seconds(), percentile(m.took, 95).Seconds()
 	grants = slices.DeleteFunc(grants, func(g permissions.Grant) bool { return g.Used > 0 })
-	m.UnusedGrant = wire.Each(grants, wire.FromGrant)
+	m.UnusedGrant = wire.Map(grants, wire.FromGrant)
 }
 
 func spreadOf(counts map[string]int) (s spread) {

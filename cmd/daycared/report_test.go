@@ -66,7 +66,7 @@ func TestReportCounts(t *testing.T) {
 			{"Edit", 1, outcomes{Allowed: 1}, 0}, {"clarification", 1, outcomes{Answered: 1}, 0},
 		},
 		Candidates:  []rules.Suggestion{},
-		UnusedGrant: wire.Each([]permissions.Grant{{ID: "never"}}, wire.FromGrant),
+		UnusedGrant: wire.Map([]permissions.Grant{{ID: "never"}}, wire.FromGrant),
 	}
 	options := cmp.Options{
 		cmp.AllowUnexported(report{}, reportRow{}),

@@ -250,8 +250,8 @@ const emptied = " says nothing; a daemon that runs with what it said before is f
 // socket returns the path of one of the two sockets, and records for errors what determined it. The service's socket replaces
 // only the built-in default: an explicitly named daemon is used whether it runs or not.
 func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) string {
-	if c.whence == nil {
-		c.whence = map[string]string{}
+	if c.socketOrigins == nil {
+		c.socketOrigins = map[string]string{}
 	}
 	system := filepath.Join(systemRun, filepath.Base(path))
 	why := ""
@@ -275,7 +275,7 @@ func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) stri
 	default:
 		why = "it is the default, as no configuration names another"
 	}
-	c.whence[path] = why
+	c.socketOrigins[path] = why
 	return path
 }
 
@@ -312,7 +312,7 @@ func (c *CLI) asksAt() (client.Options, error) {
 	case o.URL != "":
 	case c.socketFlag != "": // takes precedence over the configuration
 		o.Socket = c.socketFlag
-		c.whence = map[string]string{o.Socket: "--socket names it"}
+		c.socketOrigins = map[string]string{o.Socket: "--socket names it"}
 	default:
 		paths, err := c.places("DAYCARED_SOCKET")
 		if err != nil {

@@ -40,7 +40,7 @@ func (c *CLI) serve(ctx context.Context) error {
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	var dir *dataDir
-	err = awaitRoom(ctx, func() (err error) {
+	err = retryWhileFull(ctx, func() (err error) {
 		dir, err = openDataDir(paths.DataDir, c.UID, consoleName(c.In)) // before any other file is created
 		return err
 	}, c.sayFull)
@@ -53,7 +53,7 @@ func (c *CLI) serve(ctx context.Context) error {
 	}
 	var log *slog.Logger
 	var closeLog func() error
-	err = awaitRoom(ctx, func() (err error) {
+	err = retryWhileFull(ctx, func() (err error) {
 		log, closeLog, err = c.daemonLog(cfg, paths)
 		return err
 	}, c.sayFull)
@@ -94,7 +94,7 @@ func (d *daemon) serve(ctx context.Context, c *CLI, hangup <-chan os.Signal, clo
 	heeded := make(chan struct{})
 	go func() {
 		defer close(heeded)
-		d.heed(watching, c, hangup, closed)
+		d.handleSignals(watching, c, hangup, closed)
 	}()
 	err := d.run(ctx)
 	over() // also if a part failed
@@ -112,9 +112,9 @@ func (c *CLI) welcome() {
 // hangupEcho is how long after the loss of its terminal a SIGHUP counts as part of that: the kernel sends one, many shells another.
 const hangupEcho = 2 * time.Second
 
-// heed handles SIGHUP and the end of the console, until ctx ends. The signal causes a reload, unless the terminal was closed:
+// handleSignals handles SIGHUP and the end of the console, until ctx ends. The signal causes a reload, unless the terminal was closed:
 // the kernel first detaches it and then sends the signal.
-func (d *daemon) heed(ctx context.Context, c *CLI, hangup <-chan os.Signal, closed <-chan struct{}) {
+func (d *daemon) handleSignals(ctx context.Context, c *CLI, hangup <-chan os.Signal, closed <-chan struct{}) {
 	var taken time.Time // when the terminal was found closed
 	for {
 		select {
@@ -190,7 +190,7 @@ func (c *CLI) daemonLog(cfg *config.Config, paths config.Paths) (*slog.Logger, f
 	if cfg.Log.Format == "json" {
 		handler = slog.NewJSONHandler(to, options)
 	}
-	return slog.New(calm{handler, &outage{}}), closeLog, nil
+	return slog.New(repeatFilter{handler, &outage{}}), closeLog, nil
 }
 
 // withoutNil omits nil errors from log lines.
@@ -241,16 +241,16 @@ func hangsUp(fd, wake int) bool {
 	}
 }
 
-// calm is a log handler that suppresses repetitions: while the store is unavailable, everything fails for the same reason, so
+// repeatFilter is a log handler that suppresses repetitions: while the store is unavailable, everything fails for the same reason, so
 // that reason is logged once, then once a minute with a count, and once when it is over (see [outage.watch]). Errors of ended
 // contexts, because a caller left or the daemon stops, are logged at debug level.
-type calm struct {
+type repeatFilter struct {
 	slog.Handler
 	outage *outage
 }
 
 // Handle implements [slog.Handler].
-func (c calm) Handle(ctx context.Context, r slog.Record) error {
+func (c repeatFilter) Handle(ctx context.Context, r slog.Record) error {
 	switch err := errorIn(r); {
 	case errors.Is(err, context.Canceled) && r.Level > slog.LevelDebug:
 		if r.Level = slog.LevelDebug; !c.Enabled(ctx, r.Level) {
@@ -263,12 +263,14 @@ func (c calm) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements [slog.Handler].
-func (c calm) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return calm{c.Handler.WithAttrs(attrs), c.outage}
+func (c repeatFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return repeatFilter{c.Handler.WithAttrs(attrs), c.outage}
 }
 
 // WithGroup implements [slog.Handler].
-func (c calm) WithGroup(name string) slog.Handler { return calm{c.Handler.WithGroup(name), c.outage} }
+func (c repeatFilter) WithGroup(name string) slog.Handler {
+	return repeatFilter{c.Handler.WithGroup(name), c.outage}
+}
 
 // errorIn is a record's error, nil if it has none.
 func errorIn(r slog.Record) (found error) {
@@ -308,13 +310,13 @@ func (o *outage) repeated() bool {
 }
 
 const (
-	// outageLook is the interval of checks during an outage, outageTold the interval of log lines.
-	outageLook, outageTold = time.Second, time.Minute
+	// outageCheck is the interval of checks during an outage, outageLogged the interval of log lines.
+	outageCheck, outageLogged = time.Second, time.Minute
 )
 
 // watch logs outages until ctx ends. ready returns nil once the store is available again.
 func (o *outage) watch(ctx context.Context, log *slog.Logger, ready func(context.Context) error) {
-	for told := time.Now(); timing.Pause(ctx, outageLook) == nil; {
+	for told := time.Now(); timing.Pause(ctx, outageCheck) == nil; {
 		o.mu.Lock()
 		since := o.since
 		o.mu.Unlock()
@@ -323,7 +325,7 @@ func (o *outage) watch(ctx context.Context, log *slog.Logger, ready func(context
 			continue
 		}
 		err := ready(ctx)
-		if err != nil && time.Since(told) < outageTold {
+		if err != nil && time.Since(told) < outageLogged {
 			continue
 		}
 		told = time.Now()

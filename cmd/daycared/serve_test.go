@@ -190,7 +190,7 @@ func TestADaemonSaysHowFarAMigrationIs(t *testing.T) {
 			t.Errorf("it says: %v", err)
 		}
 	}
-	d.excused()
+	d.stopNotReady()
 	if err := asks.Ready(t.Context()); !errors.Is(err, wire.ErrUnreachable) {
 		t.Errorf("then: %v", err)
 	}

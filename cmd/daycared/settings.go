@@ -50,7 +50,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		Policy:        policy(cfg),
 		Limits:        engine.Limits(cfg.Limits),
 		AllowSameUser: cfg.API.AllowSameUser,
-		TrustedLinks:  wire.Each(cfg.API.TrustedTokens, callerOf),
+		TrustedLinks:  wire.Map(cfg.API.TrustedTokens, callerOf),
 		Editor:        cfg.Connectors.Editor.Enabled,
 		Own:           ownFiles(cfg, paths),
 		Asking:        hooks.AskingTools(mcp.ToolNames()),
@@ -91,7 +91,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		route.Escalate.Moment, route.Escalate.To = engine.Moment(r.Escalate.After), r.Escalate.To
 		s.Routes = append(s.Routes, route)
 	}
-	ruleAgents(cfg, &s)
+	addAgentSettings(cfg, &s)
 	return s, nil
 }
 
@@ -172,7 +172,7 @@ func ownFiles(cfg *config.Config, paths config.Paths) []string {
 		if abs, err := filepath.Abs(p); err == nil {
 			files = append(files, abs)
 		}
-		if resolved, err := own.Answer(p, func() (string, error) { return filepath.EvalSymlinks(p) }); err == nil {
+		if resolved, err := own.LookUp(p, func() (string, error) { return filepath.EvalSymlinks(p) }); err == nil {
 			files = append(files, resolved)
 		}
 	}

@@ -70,7 +70,7 @@ func (c *CLI) setup(ctx context.Context, address string) error {
 	if err := s.open(ctx, address); err != nil {
 		return err
 	}
-	err := s.play(ctx)
+	err := s.runSteps(ctx)
 	if errors.Is(err, errLeft) || (err != nil && ctx.Err() != nil) {
 		text := "left before the end; nothing was written"
 		switch {
@@ -125,7 +125,7 @@ func (s *steps) open(ctx context.Context, address string) (err error) {
 	return nil
 }
 
-func (s *steps) play(ctx context.Context) (err error) {
+func (s *steps) runSteps(ctx context.Context) (err error) {
 	s.talk.say("daycared setup · five steps · Ctrl-C leaves, and no configuration is written before you say so")
 	if err := s.who(ctx); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *steps) play(ctx context.Context) (err error) {
 	case whatsapp.Name:
 		err = s.byWhatsApp(ctx)
 	case terminal.Name: // steps three and four
-		s.act("The phone")
+		s.printTitle("The phone")
 		s.kept("none: %s is asked in the terminal of daycared serve", spelled(s.name))
 		if !s.cfg.Connectors.Terminal.Enabled {
 			s.draft.Set("connectors.terminal.enabled", true, "people are asked there")
@@ -160,7 +160,7 @@ func (s *steps) byTelegram(ctx context.Context) (err error) {
 	if s.needsPhone() {
 		if s.running {
 			hangUp()
-			return s.inTheWay()
+			return s.refuseIfRunning()
 		}
 		go hear()
 	} else {
@@ -184,16 +184,16 @@ func (s *steps) byTelegram(ctx context.Context) (err error) {
 	return err
 }
 
-// act prints the title of the next step.
-func (s *steps) act(title string) {
+// printTitle prints the title of the next step.
+func (s *steps) printTitle(title string) {
 	s.number++
 	s.talk.say("\n%d/5  %s", s.number, title)
 }
 
 func (s *steps) kept(format string, args ...any) { s.talk.say("  ✓ "+format, args...) }
 
-// inTheWay refuses to change a running daemon's configuration.
-func (s *steps) inTheWay() error {
+// refuseIfRunning refuses to change a running daemon's configuration.
+func (s *steps) refuseIfRunning() error {
 	return errors.New("daycared is running here, and would not see what setup changes: end it with daycared stop, and run setup again " +
 		"(to enrol somebody else while it runs: daycared pair NAME)")
 }
@@ -216,7 +216,7 @@ func writeWhole(path string, text []byte, mode os.FileMode) error {
 
 // findChannel is step two: the bot and its token, or another channel.
 func (s *steps) findChannel(ctx context.Context) error {
-	s.act("The bot")
+	s.printTitle("The bot")
 	s.via = telegram.Name
 	on := s.cfg.Connectors.Telegram
 	s.tokenFile = filepath.Join(filepath.Dir(s.file), "telegram.token")
@@ -224,7 +224,7 @@ func (s *steps) findChannel(ctx context.Context) error {
 		s.tokenFile = on.TokenFile
 	}
 	if token, err := s.cli.telegramToken(s.tokenFile); err == nil {
-		b, err := s.meet(ctx, token)
+		b, err := s.createBot(ctx, token)
 		if err == nil {
 			s.kept("@%s, whose token is in %s", b.Username, s.short(s.tokenFile))
 			s.connect()
@@ -255,7 +255,7 @@ func (s *steps) findChannel(ctx context.Context) error {
 			s.talk.say("  That is no bot token: %s.", notToken(text))
 			continue
 		}
-		b, err := s.meet(ctx, telegram.Token(text))
+		b, err := s.createBot(ctx, telegram.Token(text))
 		if ctx.Err() != nil {
 			return errLeft
 		}
@@ -270,8 +270,8 @@ func (s *steps) findChannel(ctx context.Context) error {
 	}
 }
 
-// meet creates the bot of a token, and asks Telegram for its name.
-func (s *steps) meet(ctx context.Context, token telegram.Token) (telegram.Bot, error) {
+// createBot creates the bot of a token, and asks Telegram for its name.
+func (s *steps) createBot(ctx context.Context, token telegram.Token) (telegram.Bot, error) {
 	bot := newBot(token, s.address, nil, quiet())
 	b, err := bot.Bot(ctx)
 	if err == nil {
@@ -294,7 +294,7 @@ func (s *steps) needsPhone() bool { return s.draft.Person(s.name, "telegram") ==
 
 // phone is step three: Start on the person's phone, and a confirmation here.
 func (s *steps) phone(ctx context.Context) error {
-	s.act("The phone")
+	s.printTitle("The phone")
 	if !s.needsPhone() {
 		s.kept("%s answers with the account %s", s.name, s.draft.Person(s.name, "telegram"))
 		return nil
@@ -306,7 +306,7 @@ func (s *steps) phone(ctx context.Context) error {
 		}
 		s.talk.say("  Within ten minutes, %s %s:", spelled(s.name), i.How)
 		s.talk.link(i.Link)
-		yes, err := s.meetGuest(ctx, i)
+		yes, err := s.confirmGuest(ctx, i)
 		if ctx.Err() != nil || errors.Is(err, errLeft) {
 			s.bot.Dismiss(i.Code)
 			return errLeft
@@ -334,14 +334,14 @@ func (s *steps) phone(ctx context.Context) error {
 	}
 }
 
-// meetGuest waits for somebody to use the pairing link, and asks whether it is the right person.
-func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes bool, err error) {
+// confirmGuest waits for somebody to use the pairing link, and asks whether it is the right person.
+func (s *steps) confirmGuest(ctx context.Context, i connectors.Invitation) (yes bool, err error) {
 	waiting, done := context.WithCancel(ctx)
 	defer done()
 	worried := make(chan struct{})
 	go func() {
 		defer close(worried)
-		s.worry(waiting)
+		s.printConnectionProblem(waiting)
 	}()
 	g, err := s.bot.AwaitCandidate(ctx, i.Code)
 	done()
@@ -356,11 +356,11 @@ func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes boo
 		}
 	}
 	s.guest = g.Address
-	return s.talk.knows(ctx, admin.Guest{Address: g.Address, Name: g.Name, Language: g.Language}, s.name, "")
+	return s.talk.confirmGuest(ctx, admin.Guest{Address: g.Address, Name: g.Name, Language: g.Language}, s.name, "")
 }
 
-// worry prints, once per cause, why Telegram cannot be reached while setup waits.
-func (s *steps) worry(ctx context.Context) {
+// printConnectionProblem prints, once per cause, why Telegram cannot be reached while setup waits.
+func (s *steps) printConnectionProblem(ctx context.Context) {
 	for timing.Pause(ctx, 5*time.Second) == nil {
 		if err := s.bot.Health(); err != nil {
 			s.talk.say("  (%s)", err)
@@ -400,7 +400,7 @@ func (s *steps) byWhatsApp(ctx context.Context) error {
 		s.kept("daycared is running, with its own WhatsApp account")
 		return s.write(ctx)
 	case s.running:
-		return s.inTheWay()
+		return s.refuseIfRunning()
 	}
 	paths := s.cfg.Paths(s.cli.UID, s.cli.Environ)
 	dir := paths.DataDir
@@ -430,7 +430,7 @@ func (s *steps) byWhatsApp(ctx context.Context) error {
 
 // pairWhatsApp has the person write the first message, unless they are paired already.
 func (s *steps) pairWhatsApp(ctx context.Context, people *admin.Client) error {
-	s.act("The phone")
+	s.printTitle("The phone")
 	if err := s.connected(ctx, people); err != nil {
 		return err
 	}
@@ -519,7 +519,7 @@ func (s *steps) first(ctx context.Context) error {
 		return err
 	}
 	if s.via != whatsapp.Name {
-		s.act("The first card")
+		s.printTitle("The first card")
 	}
 	if s.via == terminal.Name {
 		s.inTerminal()
@@ -551,9 +551,9 @@ func (s *steps) first(ctx context.Context) error {
 		if err := s.pairWhatsApp(ctx, people); err != nil {
 			return err
 		}
-		s.act("The first card")
+		s.printTitle("The first card")
 	}
-	r, err := s.put(ctx, cfg)
+	r, err := s.submitFirst(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -574,8 +574,8 @@ func (s *steps) first(ctx context.Context) error {
 	return err
 }
 
-// put asks the first question and prints where it was shown. If this process is ended, the question is withdrawn.
-func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Request, error) {
+// submitFirst asks the first question and prints where it was shown. If this process is ended, the question is withdrawn.
+func (s *steps) submitFirst(ctx context.Context, cfg *config.Config) (permissions.Request, error) {
 	q := &question{timeout: firstTime, request: permissions.Request{
 		Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Agent: "daycared setup",
 		Message: "daycared setup asks: did this reach you?",

@@ -20,7 +20,7 @@ import (
 
 // who is step one: who answers, and in which time zone.
 func (s *steps) who(ctx context.Context) error {
-	s.act("Who answers")
+	s.printTitle("Who answers")
 	account := ""
 	if me, err := user.LookupId(strconv.Itoa(s.cli.UID)); err == nil {
 		account = me.Username
@@ -113,7 +113,7 @@ func machineZone(variable string) string {
 // write is step four: it lists every change with its reason, asks for confirmation, and writes the files, each atomically: first
 // the token, then the configuration that names it.
 func (s *steps) write(ctx context.Context) error {
-	s.act("The configuration")
+	s.printTitle("The configuration")
 	edits := s.draft.Edits()
 	if len(edits) > 0 && !s.running {
 		if err := s.offer(ctx); err != nil {
@@ -127,7 +127,7 @@ func (s *steps) write(ctx context.Context) error {
 		return nil
 	}
 	if s.running {
-		return s.inTheWay()
+		return s.refuseIfRunning()
 	}
 	if _, err := s.draft.Check(s.cli.Environ); err != nil {
 		return fmt.Errorf("the configuration would not be right: %w", err)

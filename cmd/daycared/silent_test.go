@@ -37,7 +37,7 @@ func TestWhatDoesNotAnswerAtTheStart(t *testing.T) {
 		defer close(answers)
 		for _, silent := range []string{ws, key, file} {
 			for range 4 {
-				_ = own.At(silent, func() error { <-answers; return nil })
+				_ = own.Do(silent, func() error { <-answers; return nil })
 			}
 		}
 		paths := config.Paths{DataDir: filepath.Join(dir, "data"), AdminKey: filepath.Join(dir, "data/admin.key")}

@@ -185,7 +185,7 @@ func (c *CLI) notRunning(err error) error {
 		return err
 	}
 	p := explain(err)
-	p.Text += c.whyThere(p.Text)
+	p.Text += c.explainSocket(p.Text)
 	if paths, err := c.places("DAYCARED_ADMIN_SOCKET"); err == nil {
 		if by, held := heldBy(paths.DataDir); held {
 			p.Text = fmt.Sprintf("a daycared holds %s (%s), and does not answer: %s", paths.DataDir, by, p.Text)

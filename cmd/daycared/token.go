@@ -213,7 +213,7 @@ func (c *CLI) nearToken(ctx context.Context, client *admin.Client, name string, 
 	if err != nil {
 		return refused
 	}
-	names := wire.Each(list, func(t admin.Token) string { return t.Name })
+	names := wire.Map(list, func(t admin.Token) string { return t.Name })
 	return adding(refused, permissions.Nearest(name, names))
 }
 

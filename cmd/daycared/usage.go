@@ -38,11 +38,11 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	return usage("there is no command %q; %s", args[0], meant(args[0], names, "see: "+cmd.CommandPath()+" --help"))
+	return usage("there is no command %q; %s", args[0], suggestSimilar(args[0], names, "see: "+cmd.CommandPath()+" --help"))
 }
 
-// meant suggests the known word most similar to an unknown one, otherwise returns the given text.
-func meant(word string, known []string, otherwise string) string {
+// suggestSimilar suggests the known word most similar to an unknown one, otherwise returns the given text.
+func suggestSimilar(word string, known []string, otherwise string) string {
 	if near := permissions.Nearest(word, known); near != "" {
 		return "did you mean " + near + "?"
 	}
@@ -133,7 +133,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + unknown.GetSpecifiedName()
-		return usage("there is no flag %s; %s", name, meant(name, names, see))
+		return usage("there is no flag %s; %s", name, suggestSimilar(name, names, see))
 	case errors.As(err, &empty):
 		return usage("--%s needs a value; %s", empty.GetFlag().Name, see)
 	case errors.As(err, &wrong):
@@ -179,7 +179,7 @@ func (c *CLI) completionCommand() *cobra.Command {
 			case "fish":
 				return cmd.Root().GenFishCompletion(c.Out, true)
 			}
-			return usage("there is no completion for %q; %s", args[0], meant(args[0], cmd.ValidArgs, "there are bash, zsh, fish"))
+			return usage("there is no completion for %q; %s", args[0], suggestSimilar(args[0], cmd.ValidArgs, "there are bash, zsh, fish"))
 		},
 	}
 }
@@ -246,11 +246,11 @@ func (c *CLI) configured(names func(*config.Config) []string) source {
 }
 
 func personNames(cfg *config.Config) []string {
-	return wire.Each(cfg.People, func(p config.Person) string { return p.Name })
+	return wire.Map(cfg.People, func(p config.Person) string { return p.Name })
 }
 
 func agentNames(cfg *config.Config) []string {
-	return wire.Each(cfg.Agents, func(a config.Agent) string { return a.Name })
+	return wire.Map(cfg.Agents, func(a config.Agent) string { return a.Name })
 }
 
 // atDaemon returns a word for each item of a list from the daemon, none if it is not running.
@@ -263,7 +263,7 @@ func atDaemon[T any](c *CLI, list func(context.Context, *admin.Client) ([]T, err
 		}
 		defer client.Close()
 		all, _ := list(ctx, client)
-		return wire.Each(all, word)
+		return wire.Map(all, word)
 	}
 }
 
@@ -370,7 +370,7 @@ func paragraphs(cmd *cobra.Command) (all []string) {
 
 // examplesOf returns a command's examples without their indentation.
 func examplesOf(cmd *cobra.Command) []string {
-	return wire.Each(strings.Split(cmd.Example, "\n"), func(line string) string { return strings.TrimPrefix(line, "  ") })
+	return wire.Map(strings.Split(cmd.Example, "\n"), func(line string) string { return strings.TrimPrefix(line, "  ") })
 }
 
 // writeMan writes one page of section 1.

@@ -70,7 +70,7 @@ func (r *routes) registerChat() {
 	agents := get("agents", "/v1/agents", "List the agents that the caller can write to here")
 	serveTalker(r, agents, func(ctx context.Context, id connectors.Identity, _ string, _ *struct{}) ([]presence, error) {
 		found, err := r.engine.Agents(ctx, id)
-		return wire.Each(found, func(p permissions.Presence) presence { return presence(p) }), err
+		return wire.Map(found, func(p permissions.Presence) presence { return presence(p) }), err
 	})
 }
 
@@ -99,7 +99,7 @@ func (c *Client) OnMessage(ctx context.Context, m connectors.Message) error {
 // Agents lists the agents that this account can write to here; without any, the refusal is [permissions.CodeNoAgent].
 func (c *Client) Agents(ctx context.Context, _ connectors.Identity) ([]permissions.Presence, error) {
 	list, err := fetch[[]presence](ctx, c, "/v1/agents")
-	return wire.Each(list, func(p presence) permissions.Presence { return permissions.Presence(p) }), err
+	return wire.Map(list, func(p presence) permissions.Presence { return permissions.Presence(p) }), err
 }
 
 // Use brings the agent of that name to the foreground for this account, and returns its name.

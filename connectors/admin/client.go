@@ -69,13 +69,13 @@ func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions
 	var w wire.Request
 	err := c.wire.Call(ctx, http.MethodPost, requestPath(name)+"/decision", c.header(d.From.Via), body, 0, &w)
 	if err == nil {
-		return w.Standing()
+		return w.View()
 	}
 	beside := wire.RequestOf(err)
 	if beside == nil {
 		return permissions.RequestView{}, err
 	}
-	s, unread := beside.Standing()
+	s, unread := beside.View()
 	if unread != nil {
 		return permissions.RequestView{}, err
 	}
@@ -85,7 +85,7 @@ func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions
 // List lists at most limit pending requests after the one given, oldest first; 0 is the daemon's limit.
 func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]permissions.RequestView, error) {
 	path := "/v1/requests" + page(permissions.Pending, after, limit)
-	return fetchEach(ctx, c, path, 0, wire.Request.Standing)
+	return fetchEach(ctx, c, path, 0, wire.Request.View)
 }
 
 // History lists at most of.Limit settled requests, oldest first; 0 is the daemon's limit.
@@ -103,7 +103,7 @@ func (c *Client) History(ctx context.Context, of permissions.Past) ([]permission
 		query.Set("limit", strconv.Itoa(of.Limit))
 	}
 	return fetchEach(ctx, c, "/v1/history?"+query.Encode(), 0, func(w wire.Request) (permissions.Request, error) {
-		s, err := w.Standing()
+		s, err := w.View()
 		return s.Request, err
 	})
 }
@@ -124,7 +124,7 @@ func (c *Client) row(ctx context.Context, method, path string) (permissions.Requ
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
-	return w.Standing()
+	return w.View()
 }
 
 // Audit lists at most limit entries of the daemon's chain after seq, oldest first; 0 is the daemon's limit.
@@ -181,7 +181,7 @@ func fetchEach[W, T any](
 	if err != nil {
 		return nil, err
 	}
-	return wire.TryEach(list, convert)
+	return wire.TryMap(list, convert)
 }
 
 // page is the query for the part of a list that follows an id; 0 is the daemon's limit.
@@ -283,7 +283,7 @@ func (f *following) told(e event) error {
 	if err := json.Unmarshal([]byte(e.data), &w); err != nil {
 		return err
 	}
-	s, err := w.Standing()
+	s, err := w.View()
 	if err != nil {
 		return err
 	}
@@ -358,7 +358,7 @@ type link struct {
 // keep reads one connection after the other until ctx ends, the callback returns an error, or the daemon refuses. The first
 // connection must succeed; later ones are retried forever.
 func (l *link) keep(ctx context.Context, read func(context.Context) error) error {
-	tries := wire.NewTries()
+	tries := wire.NewClientBackoff()
 	for {
 		err := read(ctx)
 		switch {

@@ -183,8 +183,8 @@ func fromLock(l permissions.Locked, over bool) Lock {
 	return Lock{
 		Person: l.Person, Locked: !over, LockedAt: l.At.UTC(), LockedBy: l.By, Via: l.Via,
 		Holds: l.Holds, Already: l.Already, Unsaved: l.Unsaved != nil,
-		Unlocking: wire.Each(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their accounts
-		Voided:    plainly(l.Voided), Used: plainly(l.Used), Revoked: wire.Each(l.Revoked, revokedOf),
+		Unlocking: wire.Map(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their accounts
+		Voided:    plainly(l.Voided), Used: plainly(l.Used), Revoked: wire.Map(l.Revoked, revokedOf),
 	}
 }
 
@@ -218,7 +218,7 @@ type Absence struct {
 
 // absences returns who is away.
 func (r *routes) absences() []Absence {
-	return wire.Each(r.engine.Absences(), func(a permissions.Absence) Absence {
+	return wire.Map(r.engine.Absences(), func(a permissions.Absence) Absence {
 		return Absence{Person: a.Person, Until: a.Until.UTC(), To: wire.OrNull(a.To), Since: a.At.UTC()}
 	})
 }
@@ -304,7 +304,7 @@ func (c *Client) SetAway(ctx context.Context, _ connectors.Identity, until time.
 }
 
 func plainly(all []permissions.Request) []wire.Request {
-	return wire.Each(all, func(q permissions.Request) wire.Request { return wire.From(permissions.RequestView{Request: q}, true) })
+	return wire.Map(all, func(q permissions.Request) wire.Request { return wire.From(permissions.RequestView{Request: q}, true) })
 }
 
 // Lock ignores everything from a person's accounts until Unlock, and withdraws what they gave since a time, unless zero.

@@ -156,7 +156,7 @@ type historyInput struct {
 func (r *routes) history(ctx context.Context, in *historyInput) ([]wire.Request, error) {
 	of := permissions.Past{Since: in.Since, Caller: in.Agent, After: in.After, Limit: in.Limit}
 	found, err := r.engine.History(ctx, who(ctx), of)
-	return wire.Each(found, func(q permissions.Request) wire.Request {
+	return wire.Map(found, func(q permissions.Request) wire.Request {
 		q.Details = ""
 		return wire.From(permissions.RequestView{Request: q}, true)
 	}), err
@@ -211,7 +211,7 @@ func (r *routes) registerAudit() {
 	audit := long(get("audit", "/v1/audit", "List the audit; for the operator"))
 	serve(r, audit, func(ctx context.Context, in *auditInput) ([]Entry, error) {
 		found, err := r.engine.Audit(ctx, who(ctx), in.After, in.Limit)
-		return wire.Each(found, FromEntry), err
+		return wire.Map(found, FromEntry), err
 	})
 	serve(r, get("verify", "/v1/audit/verify", "Check every audit chain, tell their heads; 202 while that goes on"), r.verify)
 }
@@ -390,7 +390,7 @@ func (r *routes) registerGrants() {
 	list := get("grants", "/v1/grants", "List the grants in force that the caller may see, oldest first")
 	serve(r, list, func(ctx context.Context, in *grantsInput) ([]wire.Grant, error) {
 		found, err := r.engine.Grants(ctx, who(ctx), in.After, in.Limit)
-		return wire.Each(found, wire.FromGrant), err
+		return wire.Map(found, wire.FromGrant), err
 	})
 	give := post("give", "/v1/grants", "Give the caller of an approved request a rule that was suggested")
 	serve(r, give, func(ctx context.Context, in *struct{ Body giving }) (wire.Grant, error) {
@@ -499,7 +499,7 @@ func (told revoked) Revoked() (permissions.Revoked, error) {
 	if err != nil {
 		return permissions.Revoked{}, err
 	}
-	ran, err := wire.TryEach(told.Ran, wire.Request.Permissions)
+	ran, err := wire.TryMap(told.Ran, wire.Request.Permissions)
 	return permissions.Revoked{Grant: g, Ran: ran}, err
 }
 

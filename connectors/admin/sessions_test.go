@@ -164,7 +164,7 @@ func TestSessionsAreListedToThoseWhoseTheyAre(t *testing.T) {
 		}
 	}
 	one, err := fay.Session(t.Context(), "1")
-	want := wire.FromSitting(permissions.SessionView{Session: begun("1", "fay", false)})
+	want := wire.FromSession(permissions.SessionView{Session: begun("1", "fay", false)})
 	if err != nil || one.ID != want.ID || !one.Started.Equal(*want.Started) {
 		t.Errorf("%+v, %v", one, err)
 	}

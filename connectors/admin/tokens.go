@@ -58,13 +58,13 @@ func (r *routes) registerTokens() {
 	list := get("tokens", "/v1/tokens", "List the tokens; for the operator")
 	serve(r, list, func(ctx context.Context, _ *struct{}) ([]Token, error) {
 		list, err := r.engine.Tokens(ctx, who(ctx))
-		return wire.Each(list, FromToken), err
+		return wire.Map(list, FromToken), err
 	})
 	serve(r, post("token", "/v1/tokens", "Make a token, and tell its secret this once"), r.createToken)
 	revoke := remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name")
 	serve(r, revoke, func(ctx context.Context, in *tokenInput) ([]Token, error) {
 		list, err := r.engine.RevokeToken(ctx, who(ctx), in.ID)
-		return wire.Each(list, FromToken), err
+		return wire.Map(list, FromToken), err
 	})
 }
 
@@ -141,27 +141,27 @@ func (r *routes) registerSessions() {
 	sessions := get("sessions", "/v1/sessions", "List the sessions of the caller's agents")
 	serve(r, sessions, func(ctx context.Context, in *sessionsInput) ([]wire.Session, error) {
 		found, err := r.engine.Sessions(ctx, who(ctx), in.State == allSessions, in.After, in.Limit)
-		return wire.Each(found, wire.ListedSitting), err
+		return wire.Map(found, wire.ListedSession), err
 	})
 	session := get("session", "/v1/sessions/{id}", "Show one session, and what it waits for")
 	serve(r, session, func(ctx context.Context, in *idInput) (wire.Session, error) {
 		found, err := r.engine.Session(ctx, who(ctx), in.ID)
-		return wire.FromSitting(found), err
+		return wire.FromSession(found), err
 	})
 	debug := post("debug", "/v1/sessions/{id}/debug", "Switch whether each state of a session's run is logged")
 	serve(r, debug, func(ctx context.Context, in *debugInput) (wire.Session, error) {
 		found, err := r.engine.Debug(ctx, who(ctx), in.ID, in.Body.Debug)
-		return wire.FromSitting(found), err
+		return wire.FromSession(found), err
 	})
 	executions := get("executions", "/v1/sessions/{id}/executions", "List the calls of a session, oldest first")
 	serve(r, executions, func(ctx context.Context, in *executionsInput) ([]wire.Execution, error) {
 		found, err := r.engine.Executions(ctx, who(ctx), in.ID, in.After, in.Limit)
-		return wire.Each(found, wire.FromExecution), err
+		return wire.Map(found, wire.FromExecution), err
 	})
 	artifacts := get("artifacts", "/v1/sessions/{id}/artifacts", "List what came of a session or of one of its calls, oldest first")
 	serve(r, artifacts, func(ctx context.Context, in *artifactsInput) ([]wire.Artifact, error) {
 		found, err := r.engine.Artifacts(ctx, who(ctx), in.ID, in.Execution, in.After, in.Limit)
-		return wire.Each(found, wire.FromArtifact), err
+		return wire.Map(found, wire.FromArtifact), err
 	})
 }
 

@@ -105,7 +105,7 @@ func (r *routes) verify(ctx context.Context, _ *struct{}) ([]Head, error) {
 	}
 	switch err := one.err; {
 	case err == nil:
-		return wire.Each(one.heads, func(h permissions.Head) Head {
+		return wire.Map(one.heads, func(h permissions.Head) Head {
 			return Head{FromEntry(h.Entry), h.First, h.Entries, h.Unkeyed}
 		}), nil
 	case permissions.AsRefusal(err) != nil, errors.Is(err, permissions.ErrBroken), errors.Is(err, context.Canceled):

@@ -178,7 +178,7 @@ func (e edit) block() []string {
 		}
 		return row[:1]
 	}
-	rows := wire.Each(e.Rows, func(row string) string { return row[len(sign(row)):] })
+	rows := wire.Map(e.Rows, func(row string) string { return row[len(sign(row)):] })
 	if text := strings.Join(rows, "\n"); text != "" {
 		rows = words(text, e.o.source(prose|tabbed))
 	}

@@ -67,11 +67,11 @@ func membersOf(raw json.RawMessage) (all []field, ok bool) {
 func elementsOf(raw jsontext.Value) (all []field) {
 	var elements []json.RawMessage
 	_ = json.Unmarshal(raw, &elements) // it was parsed already
-	return wire.Each(elements, func(e json.RawMessage) field { return field{raw: jsontext.Value(e)} })
+	return wire.Map(elements, func(e json.RawMessage) field { return field{raw: jsontext.Value(e)} })
 }
 
 // first are the members that say most, in this order.
-var first = wire.Each(slices.Concat(pathMembers, strings.Fields("url uri command cmd query sql name title subject id owner repo "+
+var first = wire.Map(slices.Concat(pathMembers, strings.Fields("url uri command cmd query sql name title subject id owner repo "+
 	"repository channel to from")), func(name string) string { return name + ": " })
 
 // members lays out an object: the members that say most, short ones, and then those with several rows.
@@ -163,11 +163,11 @@ func (m field) text(row string, as source) []string {
 	case lines[0] == "" || lines[last] == "":
 		return nil
 	}
-	return append([]string{head}, indented(wire.Each(lines, func(l string) string { return rendered(l, as) }))...)
+	return append([]string{head}, indented(wire.Map(lines, func(l string) string { return rendered(l, as) }))...)
 }
 
 func indented(rows []string) []string {
-	return wire.Each(rows, func(row string) string { return strings.TrimRight("  "+row, " ") })
+	return wire.Map(rows, func(row string) string { return strings.TrimRight("  "+row, " ") })
 }
 
 // of is the kind of a text in JSON, by the name of its member.

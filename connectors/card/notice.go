@@ -263,7 +263,7 @@ func covers(g permissions.Grant, o Options) string {
 		return o.Sprintf("what is read completely and stays in %s, without network and high risk,", coded(Visible(brief(in, maxWhat))))
 	case g.Rule != "":
 		allow, in := g.Rule.Patterns()
-		words := wire.Each(allow, func(pattern string) string { return coded(line(brief(pattern, maxWhat), 0)) })
+		words := wire.Map(allow, func(pattern string) string { return coded(line(brief(pattern, maxWhat), 0)) })
 		if in == "" {
 			return o.Sprintf("what is like %s", strings.Join(words, ", "))
 		}
@@ -275,7 +275,7 @@ func covers(g permissions.Grant, o Options) string {
 	case g.Tool != "":
 		return o.Sprintf("the tool %s", Name(g.Tool))
 	}
-	words := wire.Each(g.Tags[:min(len(g.Tags), maxTags)], func(t permissions.Tag) string {
+	words := wire.Map(g.Tags[:min(len(g.Tags), maxTags)], func(t permissions.Tag) string {
 		return tagged(Visible(brief(t.Describe(o.Language), maxWhat)), o)
 	})
 	if n := len(g.Tags) - maxTags; n > 0 {

@@ -32,7 +32,7 @@ func lazily(pattern string) func() *regexp.Regexp {
 }
 
 // maskedWords are those with which a replacement begins in every language, after ‹.
-var maskedWords = wire.Each(i18n.Languages(), func(l i18n.Language) string {
+var maskedWords = wire.Map(i18n.Languages(), func(l i18n.Language) string {
 	word, _, _ := strings.Cut(l.Text(maskedAs), ",")
 	return strings.TrimPrefix(word, "‹")
 })

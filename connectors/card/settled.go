@@ -331,7 +331,7 @@ func allowedBy(r permissions.Request, o Options) string {
 }
 
 func people(names []string, o Options) string {
-	return strings.Join(wire.Each(names, func(name string) string { return person(name, o) }), o.Text(" and "))
+	return strings.Join(wire.Map(names, func(name string) string { return person(name, o) }), o.Text(" and "))
 }
 
 func person(name string, o Options) string {

@@ -77,7 +77,7 @@ func (s *sheet) String() string { return text(s.rows) }
 func text(rows []row) string { return strings.Join(texts(rows), "\n") }
 
 func texts(rows []row) []string {
-	return wire.Each(rows, func(r row) string { return r.sign + Plain(r.text) })
+	return wire.Map(rows, func(r row) string { return r.sign + Plain(r.text) })
 }
 
 func (s *sheet) of(in section) []row {

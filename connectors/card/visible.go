@@ -59,7 +59,7 @@ func Lines(text string) []string {
 	if text == "" {
 		return nil
 	}
-	return wire.Each(strings.Split(text, "\n"), Visible)
+	return wire.Map(strings.Split(text, "\n"), Visible)
 }
 
 // plain reports whether text certainly stays as it is: printable ASCII without a backslash, two spaces in a row or one at

@@ -134,7 +134,7 @@ func tagged(text string, o Options) string {
 const toPath i18n.Phrase = " to "
 
 func tags(all []permissions.Tag, o Options) []string {
-	return wire.Each(all, func(t permissions.Tag) string { return Visible(t.Describe(o.Language)) })
+	return wire.Map(all, func(t permissions.Tag) string { return Visible(t.Describe(o.Language)) })
 }
 
 // toolCall is one call: a command as it would be typed, a change of files as a diff, and anything else as the tool's name and its
@@ -248,7 +248,7 @@ func saying(risks []risk.Risk, command string, beside bool, o Options) []string 
 		}
 		return ": " + coded(program[1])
 	}
-	return wire.Each(risks, func(r risk.Risk) string {
+	return wire.Map(risks, func(r risk.Risk) string {
 		root, unread := asRoot().FindStringSubmatch(command), unreadBy().FindAllStringSubmatch(command, -1)
 		switch {
 		case r == risk.Rights && root != nil:

@@ -376,7 +376,7 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 	if len(waiting) == 0 {
 		return who.Language.Text("Nothing waits for your answer."), nil
 	}
-	prompts := wire.Each(waiting, func(s permissions.RequestView) connectors.Prompt {
+	prompts := wire.Map(waiting, func(s permissions.RequestView) connectors.Prompt {
 		return connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}
 	})
 	return r.listed(connectors.Notice{About: permissions.AboutWaiting, Waiting: prompts}, who), nil
@@ -429,7 +429,7 @@ func (r *Reader) revoke(
 }
 
 func (r *Reader) listed(n connectors.Notice, who connectors.Person) string {
-	return strings.Join(wire.Each(card.NoticeParts(n, r.shown(who)), func(p card.Part) string { return p.Text }), "\n")
+	return strings.Join(wire.Map(card.NoticeParts(n, r.shown(who)), func(p card.Part) string { return p.Text }), "\n")
 }
 
 // agent passes a message that is not an answer to its agent and returns the reply: line if that succeeded, otherwise the

@@ -200,7 +200,7 @@ func (c chat) word(small i18n.Phrase) string {
 
 // waiting says how many requests are pending, and their codes up to a limit.
 func (c chat) waiting(forms i18n.Phrase) string {
-	codes := wire.Each(c.open[:min(len(c.open), maxListed)], func(o Open) string { return o.Code })
+	codes := wire.Map(c.open[:min(len(c.open), maxListed)], func(o Open) string { return o.Code })
 	if more := len(c.open) - maxListed; more > 0 {
 		codes = append(codes, c.Language.Sprintf("and %d more", more))
 	}

@@ -48,7 +48,7 @@ func (a *scribe) voice() agents.Speaker {
 	return a.speaker
 }
 
-func (a *scribe) Hear(ctx context.Context, m permissions.Message) error {
+func (a *scribe) Receive(ctx context.Context, m permissions.Message) error {
 	a.mu.Lock()
 	refuses := a.refuses
 	a.mu.Unlock()

@@ -53,7 +53,7 @@ func (s *env) burst(all ...permissions.Request) (calls []<-chan ended, m telegra
 }
 
 func buttons(m telegramtest.Message) []string {
-	return wire.Each(slices.Concat(m.Keyboard...), func(b telegramtest.Button) string { return b.Text })
+	return wire.Map(slices.Concat(m.Keyboard...), func(b telegramtest.Button) string { return b.Text })
 }
 
 // A burst is one card, in which each request stands with a way into it, and which everything is answered by; edits show what settled.

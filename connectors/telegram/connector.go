@@ -158,7 +158,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	if poller.before = c.in.Downtime(); poller.before <= tapLife { // otherwise the first answered poll reports the gap
 		group.Go(func() error { // refreshes the cards that a short stop left behind
-			tries := wire.Tries(time.Second, time.Minute)
+			tries := wire.NewBackoff(time.Second, time.Minute)
 			for running.Err() == nil {
 				_, err := d.in.Refresh(running, Name)
 				if err == nil {

@@ -492,7 +492,7 @@ func openCalls(r permissions.Request) []permissions.Call {
 func mine(r permissions.Request, by string) (free []int) {
 	units := []int{0}
 	if len(r.Calls) > 0 {
-		units = wire.Each(openCalls(r), func(c permissions.Call) int { return c.N })
+		units = wire.Map(openCalls(r), func(c permissions.Call) int { return c.N })
 	}
 	for _, n := range units {
 		voted := func(v permissions.Vote) bool { return v.By == by && (v.Call == 0 || v.Call == n) }

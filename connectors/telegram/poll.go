@@ -54,9 +54,9 @@ func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller
 	return &poller{
 		api: a, state: s, now: now, elapsed: func() time.Duration { return time.Since(began) }, log: log,
 		seen:      connectors.NewLRU[int64, bool](remembered),
-		transient: wire.Tries(time.Second, 30*time.Second), unanswered: wire.Tries(time.Second, cutMost),
-		misconfigured: wire.Tries(10*time.Second, 2*time.Minute), nothingNew: wire.Tries(50*time.Millisecond, 30*time.Second),
-		emptyEarly: wire.Tries(50*time.Millisecond, 5*time.Second),
+		transient: wire.NewBackoff(time.Second, 30*time.Second), unanswered: wire.NewBackoff(time.Second, cutMost),
+		misconfigured: wire.NewBackoff(10*time.Second, 2*time.Minute), nothingNew: wire.NewBackoff(50*time.Millisecond, 30*time.Second),
+		emptyEarly: wire.NewBackoff(50*time.Millisecond, 5*time.Second),
 	}
 }
 
@@ -222,7 +222,7 @@ func decode(raw jsontext.Value) (u update, err error) {
 
 // settle handles an update until it is done or skipped. It returns false if ctx ends first.
 func (p *poller) settle(ctx context.Context, u update, handle func(context.Context, update) error) bool {
-	tries := wire.Tries(200*time.Millisecond, 15*time.Second)
+	tries := wire.NewBackoff(200*time.Millisecond, 15*time.Second)
 	for ctx.Err() == nil {
 		err := p.once(ctx, u, handle)
 		if err == nil {
@@ -254,7 +254,7 @@ func (p *poller) once(ctx context.Context, u update, handle func(context.Context
 
 // lookForWebhook reports a webhook, which keeps polls from being answered.
 func (p *poller) lookForWebhook(ctx context.Context) {
-	tries := wire.Tries(time.Second, 30*time.Second)
+	tries := wire.NewBackoff(time.Second, 30*time.Second)
 	for {
 		var info struct {
 			URL string `json:"url"`

@@ -260,7 +260,7 @@ func noticed(n connectors.Notice, now time.Time) outgoing {
 		k = listed(slices.Concat(listKey(o.Text("▶️ Resume"), "/resume "+n.By), listKey(o.Text("⛔ Stop"), "/stop "+n.By),
 			listKey(o.Text("❓ Why"), asksWhy+n.By)), 3)
 	case n.Group == "":
-		k = keysOpen(wire.Each(n.Waiting, func(p connectors.Prompt) string { return p.Code }))
+		k = keysOpen(wire.Map(n.Waiting, func(p connectors.Prompt) string { return p.Code }))
 	}
 	return g.message(k)
 }

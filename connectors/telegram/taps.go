@@ -202,7 +202,7 @@ func (c *Connector) inBackground(ctx context.Context, send func(context.Context)
 		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
 		defer done()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, done) })()
-		tries := wire.Tries(300*time.Millisecond, 10*time.Second)
+		tries := wire.NewBackoff(300*time.Millisecond, 10*time.Second)
 		for {
 			err := send(lasting)
 			if err == nil || notModified(err) {

@@ -210,7 +210,7 @@ func (d *handler) keysOf(ctx context.Context, command string, id connectors.Iden
 	switch name {
 	case "/pending":
 		waiting, _ := d.in.Pending(ctx, id, "", maxCalls) // without buttons on an error
-		return keysOpen(wire.Each(waiting, func(s permissions.RequestView) string { return s.Code }))
+		return keysOpen(wire.Map(waiting, func(s permissions.RequestView) string { return s.Code }))
 	case "/grants":
 		grants, _ := d.in.Grants(ctx, id, "", maxCalls)
 		for i, g := range grants {

@@ -60,7 +60,7 @@ func labelOf(r permissions.Request, o permissions.Option, in i18n.Language) stri
 
 // toolsOf lists the tools' names within a button's room.
 func toolsOf(names []string, in i18n.Language) string {
-	words := wire.Each(names, func(name string) string { return toolOf(name, maxTools) })
+	words := wire.Map(names, func(name string) string { return toolOf(name, maxTools) })
 	switch all := strings.Join(words, in.Text(" and ")); {
 	case len(words) == 1 || card.UTF16.Of(all) <= maxTools:
 		return all

@@ -38,7 +38,7 @@ func (e *echo) Run(ctx context.Context, s agents.Speaker) error {
 	return nil
 }
 
-func (e *echo) Hear(ctx context.Context, m permissions.Message) error {
+func (e *echo) Receive(ctx context.Context, m permissions.Message) error {
 	<-e.ready
 	return e.speaker.Say(ctx, m.Key, "heard: "+m.Text)
 }

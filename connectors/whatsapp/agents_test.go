@@ -46,7 +46,7 @@ func (a *scribe) voice() agents.Speaker {
 	return a.speaker
 }
 
-func (a *scribe) Hear(ctx context.Context, m permissions.Message) error {
+func (a *scribe) Receive(ctx context.Context, m permissions.Message) error {
 	return a.voice().Say(ctx, m.Key, "heard: "+m.Text)
 }
 

@@ -218,7 +218,7 @@ func (c *Connector) note(e disconnect) {
 }
 
 func (c *Connector) newTries() *wire.Backoff {
-	return wire.Tries(c.firstTry, 300*c.firstTry)
+	return wire.NewBackoff(c.firstTry, 300*c.firstTry)
 }
 
 // standing is the state of the account's connection to WhatsApp.

@@ -64,7 +64,7 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 }
 
 func written(parts []card.Part) []string {
-	return wire.Each(parts, func(part card.Part) string {
+	return wire.Map(parts, func(part card.Part) string {
 		switch part.Role {
 		case card.Action:
 			return block(part.Text)
@@ -199,7 +199,7 @@ func spelled(text string) string {
 // noticed renders a notice; empty if there is nothing to say.
 func noticed(n connectors.Notice, now time.Time) string {
 	o := card.Options{Now: now, Location: n.To.Location, Language: n.To.Language, Self: n.To.Name}
-	return strings.Join(wire.Each(card.NoticeParts(n, o), func(p card.Part) string {
+	return strings.Join(wire.Map(card.NoticeParts(n, o), func(p card.Part) string {
 		if p.Role == card.Words {
 			return block(p.Text)
 		}

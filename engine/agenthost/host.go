@@ -108,7 +108,7 @@ func (h *host) deliverMessages(ctx context.Context) error {
 		for _, m := range messages {
 			from, _ := h.dir.Settings().Person(m.From)
 			if m.From == h.bond.Person && from.Locked == "" { // else the message was written for another owner's agent
-				if err := h.resident.Hear(ctx, m); err != nil {
+				if err := h.resident.Receive(ctx, m); err != nil {
 					return fmt.Errorf("deliver message to agent: %w", err)
 				}
 			}

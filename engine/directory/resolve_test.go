@@ -12,7 +12,7 @@ func TestWhereANameLeadsIsUnknownWhereItsFileSystemDoesNotAnswer(t *testing.T) {
 		answers := make(chan struct{})
 		defer close(answers)
 		for range 4 {
-			_, _ = own.AnswerTo("helper", "/", func() (int, error) { <-answers; return 0, nil })
+			_, _ = own.LookUpFor("helper", "/", func() (int, error) { <-answers; return 0, nil })
 		}
 		if to := linkResolver("helper")("/etc/../srv"); to != "" {
 			t.Errorf("it leads to %q", to)

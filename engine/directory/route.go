@@ -284,7 +284,7 @@ func linkResolver(caller string) func(name string) string {
 	left := own.Follow()
 	return func(name string) string {
 		links := *left
-		to, err := own.AnswerTo(caller, name, func() (string, error) {
+		to, err := own.LookUpFor(caller, name, func() (string, error) {
 			if to, known := links.Leads(name); known {
 				return to, nil
 			}

@@ -49,7 +49,7 @@ func hostile(t *testing.T) (own []string, proj, clean string) {
 // judged is the result of Input for one text.
 func judged(own []string, folder, text string) string {
 	input, _ := json.Marshal(map[string]string{"x": text}) // plain text
-	switch found, may := Look(own, new(atomic.Uint64)).Input(folder, input); {
+	switch found, may := NewSearch(own, new(atomic.Uint64)).Input(folder, input); {
 	case found:
 		return "refused"
 	case may:
@@ -163,7 +163,7 @@ func TestAPathOfSeveralTextsIsJudgedAsWhatItLeadsTo(t *testing.T) {
 		{deep, `{"a":[` + strings.Repeat(`"..",`, up+3) + `"` + home[1:] + `","d","token"]}`},
 	} {
 		t.Run(fmt.Sprintf("C2/%.60s", c.input), func(t *testing.T) {
-			if _, may := Look(own, new(atomic.Uint64)).Input(c.folder, []byte(c.input)); !may {
+			if _, may := NewSearch(own, new(atomic.Uint64)).Input(c.folder, []byte(c.input)); !may {
 				t.Error("unasked from " + c.folder)
 			}
 		})
@@ -196,7 +196,7 @@ func TestEverydayFoldersAreUnasked(t *testing.T) {
 		{clean, `{"command":"git log -- src/api","description":"Show the log","cwd":"src","d":"d/token"}`},
 	} {
 		t.Run(fmt.Sprintf("%.60s", c.input), func(t *testing.T) {
-			if found, may := Look(own, new(atomic.Uint64)).Input(c.folder, []byte(c.input)); found || may {
+			if found, may := NewSearch(own, new(atomic.Uint64)).Input(c.folder, []byte(c.input)); found || may {
 				t.Error(found, may)
 			}
 		})
@@ -228,7 +228,7 @@ func TestLongPathsAndManyFoldersEndASearch(t *testing.T) {
 	}
 	for _, texts := range [][]string{long, many} {
 		input, _ := json.Marshal(texts) // plain texts
-		if _, may := Look(own, new(atomic.Uint64)).Input(clean, input); !may {
+		if _, may := NewSearch(own, new(atomic.Uint64)).Input(clean, input); !may {
 			t.Errorf("%d texts of %d bytes in all are looked through", len(texts), len(input))
 		}
 	}
@@ -316,7 +316,7 @@ func TestLongLinksEndASearch(t *testing.T) {
 		input += " c0"
 	}
 	files := []string{filepath.Join(at, "own", "daycared.db")}
-	if _, may := Look(files, new(atomic.Uint64)).Input(at, []byte(input+` dst"}`)); !may {
+	if _, may := NewSearch(files, new(atomic.Uint64)).Input(at, []byte(input+` dst"}`)); !may {
 		t.Error("a call with many of them is let through")
 	}
 	if what, found := Find(files, filepath.Join(at, "c0")); !found {

@@ -52,8 +52,8 @@ func remote(all []mount) (places []string) {
 	return places
 }
 
-// remotely returns the remote file system to which a path leads; empty: none does. It looks at nothing there.
-func remotely(path string, places []string) string {
+// remoteMountOf returns the remote file system to which a path leads; empty: none does. It looks at nothing there.
+func remoteMountOf(path string, places []string) string {
 	if len(places) > 0 {
 		left := MaxLinks
 		if at, there, _ := walk(path, &left, func(at string) bool { return slices.Contains(places, at) }); there {
@@ -63,16 +63,16 @@ func remotely(path string, places []string) string {
 	return ""
 }
 
-// ahead has another process look at a path that leads to a remote file system: a thread of ours that hangs there would keep our process
+// probeRemote has another process look at a path that leads to a remote file system: a thread of ours that hangs there would keep our process
 // from ending.
-func ahead(path string, places []string) {
-	if remotely(path, places) != "" {
-		elsewhere(path)
+func probeRemote(path string, places []string) {
+	if remoteMountOf(path, places) != "" {
+		probe(path)
 	}
 }
 
-// elsewhere is how; only tests set it.
-var elsewhere = func(path string) {
+// probe is how; only tests set it.
+var probe = func(path string) {
 	look := exec.CommandContext(context.Background(), "/bin/sh", "-c", `test -e "$1"`, "sh", path) //nolint:gosec // it runs nothing
 	look.Dir, look.Env = "/", []string{}
 	_ = look.Run() // whatever is there
@@ -95,7 +95,7 @@ func layers(row []string) (folders []string) {
 // follow resolves layers. One that is relative or gone may be any folder.
 func follow(layers, places []string) []string {
 	for i, layer := range layers {
-		ahead(layer, places)
+		probeRemote(layer, places)
 		if _, err := os.Stat(layer); err != nil || !filepath.IsAbs(layer) {
 			layers[i] = ""
 		} else {
@@ -111,9 +111,9 @@ var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\13
 // system are where an overlay of the system's own lies, whose layers often are gone: a container's, a live system's, systemd's extensions.
 var system = []string{"/", "/usr", "/etc", "/opt"}
 
-// mounted returns under which other names the files are seen because a folder around them, or one in them, is mounted elsewhere. In
+// otherNames returns under which other names the files are seen because a folder around them, or one in them, is mounted elsewhere. In
 // doubt, that is every overlay of which a layer cannot be followed.
-func mounted(files []string, all []mount) (names []string) {
+func otherNames(files []string, all []mount) (names []string) {
 	for _, m := range all {
 		if slices.Contains(m.layers, "") && !slices.ContainsFunc(all, func(o mount) bool {
 			return o.device == m.device && (slices.Contains(system, o.at) ||
@@ -125,25 +125,25 @@ func mounted(files []string, all []mount) (names []string) {
 	folders := make([][]mount, len(all)) // of the layers of each
 	for i, m := range all {
 		for _, layer := range m.layers {
-			device, root := lies(layer, all)
+			device, root := locate(layer, all)
 			folders[i] = append(folders[i], mount{device: device, root: root, at: "/"})
 		}
 	}
 	seen := slices.Concat(files, names)
 	for n := 0; n < len(seen); n++ { // a mount of a mount, too
-		device, where := lies(seen[n], all)
+		device, where := locate(seen[n], all)
 		for i, m := range all {
 			var shown []string
 			if device != "" && m.device == device {
-				shown = append(shown, m.shows(where))
+				shown = append(shown, m.nameOf(where))
 			}
 			for l, layer := range m.layers {
 				folder := folders[i][l]
-				in := folder.shows(where)
+				in := folder.nameOf(where)
 				switch {
 				case layer == "":
 				case in != "" && folder.device == device:
-					shown = append(shown, m.shows(in))
+					shown = append(shown, m.nameOf(in))
 				case permissions.Within(seen[n], layer):
 					shown = append(shown, m.at)
 				}
@@ -158,8 +158,8 @@ func mounted(files []string, all []mount) (names []string) {
 	return names
 }
 
-// lies returns on which device a path lies, and where there; nothing without a mount around it.
-func lies(path string, all []mount) (device, where string) {
+// locate returns on which device a path lies, and where there; nothing without a mount around it.
+func locate(path string, all []mount) (device, where string) {
 	var in mount
 	for _, m := range all { // of two at one place, the later one is seen
 		if permissions.Within(m.at, path) && len(m.at) >= len(in.at) {
@@ -169,8 +169,8 @@ func lies(path string, all []mount) (device, where string) {
 	return in.device, filepath.Join(in.root, strings.TrimPrefix(path, in.at))
 }
 
-// shows returns under which name a mount shows a file of its file system, or what lies in it; empty: it does not.
-func (m mount) shows(file string) string {
+// nameOf returns under which name a mount shows a file of its file system, or what lies in it; empty: it does not.
+func (m mount) nameOf(file string) string {
 	switch {
 	case permissions.Within(m.root, file):
 		return filepath.Join(m.at, strings.TrimPrefix(file, m.root))

@@ -31,7 +31,7 @@ func TestMountsOfWhatIsOwn(t *testing.T) {
 		"/usr/bin/daycared":  {"/all/usr/bin/daycared"},
 		"/proc/x":            nil,
 	} {
-		if got := mounted([]string{file}, all); !slices.Equal(got, want) {
+		if got := otherNames([]string{file}, all); !slices.Equal(got, want) {
 			t.Errorf("%s is also %q, want %q", file, got, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestMountsOfWhatIsOwn(t *testing.T) {
 		at("0:60", "/", "/", ""), at("0:60", "/srv/a", "/srv/b", ""), at("0:61", "/", "/home", ""), at("0:62", "/", "/srv/ws/s", "/home", ""),
 		at("0:63", "/", "/usr", ""),
 	}
-	if got := mounted([]string{"/home/fay/d"}, doubtful); !slices.Equal(got, []string{"/srv/ws/s"}) {
+	if got := otherNames([]string{"/home/fay/d"}, doubtful); !slices.Equal(got, []string{"/srv/ws/s"}) {
 		t.Errorf("in doubt, %q", got)
 	}
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestMountsOfWhatIsOwn(t *testing.T) {
 	if got := layers(row); !slices.Equal(got, []string{"/a b", "/c", "/d", "/f"}) || layers([]string{"1", "-", "ext4", "lowerdir=/a"}) != nil {
 		t.Errorf("an overlay shows %q", got)
 	}
-	if got := mounted([]string{"/x"}, nil); got != nil {
+	if got := otherNames([]string{"/x"}, nil); got != nil {
 		t.Errorf("without mounts, %q", got)
 	}
 }

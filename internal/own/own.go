@@ -30,7 +30,7 @@ import (
 
 // Find returns what belongs to the daemon that a path is, lies in, or covers, and whether there is any. files are absolute.
 func Find(files []string, path string) (what string, found bool) {
-	return Look(files, new(atomic.Uint64)).Find(path)
+	return NewSearch(files, new(atomic.Uint64)).Find(path)
 }
 
 // Find is [Find] in a search.
@@ -39,13 +39,13 @@ func (l *Search) Find(path string) (what string, found bool) {
 	return p.what, p.inside || p.around
 }
 
-// Linked returns a regular file of the daemon's, named or in one of its folders, that has a hard link besides: it may lie in any folder.
-// Where one does not answer, [Look] refuses all of its file system.
-func Linked(files []string) (file string, found bool) {
+// HardLinked returns a regular file of the daemon's, named or in one of its folders, that has a hard link besides: it may lie in any folder.
+// Where one does not answer, [NewSearch] refuses all of its file system.
+func HardLinked(files []string) (file string, found bool) {
 	places := remote(mounts())
 	for _, name := range files {
 		var steps atomic.Uint64
-		file, _ := ask(&slow, name, name, places, &steps, func() (file string, err error) {
+		file, _ := ask(&pendingLooks, name, name, places, &steps, func() (file string, err error) {
 			err = filepath.WalkDir(resolve(name), func(at string, e fs.DirEntry, err error) error {
 				steps.Add(1)
 				if err != nil || !e.Type().IsRegular() {
@@ -77,14 +77,14 @@ type place struct {
 // Search resolves paths and counts how much work is left.
 type Search struct {
 	landmarks
-	steps  *atomic.Uint64
-	led    map[string]string // where paths lead
-	places map[string]place
-	lists  map[string][]os.DirEntry
-	firsts map[string]*[256][]os.DirEntry // of folders: their entries by the first byte of the name
-	below  map[string]int                 // depth to which folders were searched
-	left   int
-	asked  map[string]bool // the remote file systems at which another process has looked
+	steps    *atomic.Uint64
+	resolved map[string]string // where paths lead
+	places   map[string]place
+	lists    map[string][]os.DirEntry
+	firsts   map[string]*[256][]os.DirEntry // of folders: their entries by the first byte of the name
+	below    map[string]int                 // depth to which folders were searched
+	budget   int
+	asked    map[string]bool // the remote file systems at which another process has looked
 	// globbed says that the text that is looked at has a glob.
 	globbed bool
 }
@@ -105,30 +105,30 @@ type landmarks struct {
 	remote        []string      // file systems
 }
 
-// known are the landmarks found last: a request is judged several times in a moment.
-var known struct {
+// recentLandmarks are the landmarks found last: a request is judged several times in a moment.
+var recentLandmarks struct {
 	mu    sync.Mutex
 	files []string
 	at    time.Time
 	landmarks
 }
 
-// knownFor is how long they are used again.
-const knownFor = 50 * time.Millisecond
+// reuseFor is how long they are used again.
+const reuseFor = 50 * time.Millisecond
 
-// slow are the looks at landmarks, for which others wait: one that hangs is not repeated before it ends.
-var slow = Watched{Patience: patience / 2, most: 1}
+// pendingLooks are the looks at landmarks, for which others wait: one that hangs is not repeated before it ends.
+var pendingLooks = Watched{StepTimeout: stepTimeout / 2, most: 1}
 
-// Look begins a search. It counts its steps, which end where a file system does not answer.
-func Look(files []string, steps *atomic.Uint64) *Search {
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	if !slices.Equal(files, known.files) || time.Since(known.at) > knownFor {
-		known.at, known.files, known.landmarks = time.Now(), slices.Clone(files), find(files)
+// NewSearch begins a search. It counts its steps, which end where a file system does not answer.
+func NewSearch(files []string, steps *atomic.Uint64) *Search {
+	recentLandmarks.mu.Lock()
+	defer recentLandmarks.mu.Unlock()
+	if !slices.Equal(files, recentLandmarks.files) || time.Since(recentLandmarks.at) > reuseFor {
+		recentLandmarks.at, recentLandmarks.files, recentLandmarks.landmarks = time.Now(), slices.Clone(files), find(files)
 	}
 	return &Search{
-		steps: steps, landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, led: map[string]string{},
-		firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, left: maxLooks, asked: map[string]bool{},
+		steps: steps, landmarks: recentLandmarks.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, resolved: map[string]string{},
+		firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, budget: maxLooks, asked: map[string]bool{},
 	}
 }
 
@@ -140,7 +140,7 @@ func find(files []string) (l landmarks) {
 	for i, m := range all {
 		if len(m.layers) > 0 {
 			var err error
-			if all[i].layers, err = ask(&slow, m.at, "/", nil, new(atomic.Uint64), func() ([]string, error) {
+			if all[i].layers, err = ask(&pendingLooks, m.at, "/", nil, new(atomic.Uint64), func() ([]string, error) {
 				return follow(slices.Clone(m.layers), places), nil
 			}); err != nil {
 				all[i].layers = []string{""} // they may be any
@@ -148,7 +148,7 @@ func find(files []string) (l landmarks) {
 		}
 	}
 	hangs := func(at string, err error) bool {
-		device, _ := lies(cmp.Or(remotely(at, places), at), all)
+		device, _ := locate(cmp.Or(remoteMountOf(at, places), at), all)
 		if errors.Is(err, ErrSilent) && !silent[device] {
 			silent[device] = true
 			for _, m := range append(slices.Clip(all), mount{at: "/"}) { // all, without a table
@@ -160,12 +160,12 @@ func find(files []string) (l landmarks) {
 		return silent[device]
 	}
 	for _, file := range files {
-		leads, err := ask(&slow, file, file, places, new(atomic.Uint64), func() (string, error) { return resolve(file), nil })
+		leads, err := ask(&pendingLooks, file, file, places, new(atomic.Uint64), func() (string, error) { return resolve(file), nil })
 		if l.names = append(l.names, filepath.Clean(file)); !hangs(file, err) {
 			l.names = append(l.names, leads)
 		}
 	}
-	l.names = append(l.names, mounted(l.names, all)...)
+	l.names = append(l.names, otherNames(l.names, all)...)
 	seen := map[string]bool{}
 	for i := 0; i < len(l.names); i++ { // more may be added
 		for at := l.names[i]; !seen[at]; at = filepath.Dir(at) {
@@ -173,7 +173,7 @@ func find(files []string) (l landmarks) {
 			if hangs(at, nil) {
 				continue
 			}
-			info, err := ask(&slow, at, at, places, new(atomic.Uint64), func() (os.FileInfo, error) { return os.Stat(at) })
+			info, err := ask(&pendingLooks, at, at, places, new(atomic.Uint64), func() (os.FileInfo, error) { return os.Stat(at) })
 			switch {
 			case hangs(at, err), err != nil:
 			case slices.Contains(l.names, at):
@@ -186,11 +186,11 @@ func find(files []string) (l landmarks) {
 	return l
 }
 
-// ahead is for the first path in each remote file system.
-func (l *Search) ahead(path string) {
-	if at := remotely(path, l.remote); at != "" && !l.asked[at] {
+// probeOnce is for the first path in each remote file system.
+func (l *Search) probeOnce(path string) {
+	if at := remoteMountOf(path, l.remote); at != "" && !l.asked[at] {
 		l.asked[at] = true
-		elsewhere(path)
+		probe(path)
 	}
 }
 
@@ -198,13 +198,13 @@ func (l *Search) find(path string) place {
 	p, known := l.places[path]
 	if !known {
 		l.steps.Add(1)
-		l.ahead(path)
+		l.probeOnce(path)
 		clean, leads := filepath.Clean(path), l.resolve(path)
 		names := []string{clean, leads}
 		if clean != path {
 			names = append(names, l.resolve(clean))
 		}
-		if p = l.judge(names...); l.left < 0 && !p.inside {
+		if p = l.judge(names...); l.budget < 0 && !p.inside {
 			p = place{path, false, true} // it may be
 		}
 		l.places[path] = p
@@ -257,14 +257,14 @@ func (l *Search) Input(folder string, input []byte) (found, may bool) {
 	var texts []string
 	for n := 0; ; n++ {
 		token, err := d.Token()
-		if err != nil || n == maxTokens || l.left < 0 {
-			return found, may || err == nil || l.together(folder, texts)
+		if err != nil || n == maxTokens || l.budget < 0 {
+			return found, may || err == nil || l.checkCombined(folder, texts)
 		}
 		if text, is := token.(string); is {
 			text, unclear := named(strings.TrimSpace(text))
-			is, could := l.leads(folder, text)
+			is, could := l.checkText(folder, text)
 			texts = append(texts, text)
-			found, may = found || is, may || unclear || could || l.left < 0
+			found, may = found || is, may || unclear || could || l.budget < 0
 		}
 	}
 }
@@ -277,11 +277,11 @@ func named(text string) (path string, unclear bool) {
 	return text, false
 }
 
-// leads checks one text. A glob may match anything in the folder that its path begins with.
-func (l *Search) leads(folder, text string) (found, may bool) {
-	l.left -= perByte(text)
+// checkText checks one text. A glob may match anything in the folder that its path begins with.
+func (l *Search) checkText(folder, text string) (found, may bool) {
+	l.budget -= perByte(text)
 	may = strings.HasPrefix(text, "~") || strings.HasPrefix(text, "$") && strings.Contains(text, "/") ||
-		slices.ContainsFunc(l.names, func(f string) bool { return strings.Contains(text, f) }) || l.parts(folder, text)
+		slices.ContainsFunc(l.names, func(f string) bool { return strings.Contains(text, f) }) || l.checkParts(folder, text)
 	if text == "" || len(text) > longest {
 		return false, may
 	}
@@ -316,8 +316,8 @@ type chain struct {
 	of []int
 }
 
-// together reports whether a path of several texts leads to the daemon's files: tools take a folder from one member and names from others.
-func (l *Search) together(folder string, texts []string) bool {
+// checkCombined reports whether a path of several texts leads to the daemon's files: tools take a folder from one member and names from others.
+func (l *Search) checkCombined(folder string, texts []string) bool {
 	same, last := make([]int, len(texts)), map[string]int{} // same is which text before is the same one, and its number; 0: none
 	for n, text := range texts {
 		same[n], last[text] = last[text], n+1
@@ -331,26 +331,26 @@ func (l *Search) together(folder string, texts []string) bool {
 	for i := 0; i < len(queue); i++ {
 		from := queue[i]
 		for n, text := range texts {
-			if l.left -= perText; l.left < 0 {
+			if l.budget -= perText; l.budget < 0 {
 				return true
 			}
 			if text == "" || slices.Contains(from.of, n) || same[n] > 0 && !slices.Contains(from.of, same[n]-1) {
 				continue
 			}
-			if (i > 0 || filepath.IsAbs(text)) && l.meets(from.at, strings.TrimLeft(text, "/")) {
+			if (i > 0 || filepath.IsAbs(text)) && l.checkTextIn(from.at, strings.TrimLeft(text, "/")) {
 				return true
 			}
 			to := append(slices.Clone(from.of), n)
 			all := l.folders(from.at, text)
 			for i := 0; i < len(all); i++ {
 				at := all[i]
-				if l.fewer(reached[at], to) {
+				if l.isShortest(reached[at], to) {
 					continue
 				}
 				if p := l.find(at); p.inside || p.around {
 					return true
 				}
-				l.left -= perEntry
+				l.budget -= perEntry
 				if info, err := os.Stat(at); err == nil && info.IsDir() {
 					all = append(all, l.resolve(at))
 					reached[at] = append(reached[at], chain{at, to})
@@ -359,26 +359,26 @@ func (l *Search) together(folder string, texts []string) bool {
 			}
 		}
 	}
-	return l.left < 0
+	return l.budget < 0
 }
 
-// perText is what a text costs at a folder of [Search.together].
+// perText is what a text costs at a folder of [Search.checkCombined].
 const perText = 8
 
-// fewer reports whether one of the chains needs no other texts than these.
-func (l *Search) fewer(chains []chain, texts []int) bool {
-	l.left -= perText * len(chains)
+// isShortest reports whether one of the chains needs no other texts than these.
+func (l *Search) isShortest(chains []chain, texts []int) bool {
+	l.budget -= perText * len(chains)
 	return slices.ContainsFunc(chains, func(c chain) bool {
 		return !slices.ContainsFunc(c.of, func(n int) bool { return !slices.Contains(texts, n) })
 	})
 }
 
-// meets is [Search.leads] for a folder that another text names.
-func (l *Search) meets(folder, text string) bool {
+// checkTextIn is [Search.checkText] for a folder that another text names.
+func (l *Search) checkTextIn(folder, text string) bool {
 	if folder == "" {
 		return false
 	}
-	return l.parts(folder, text) || len(text) <= longest && slices.ContainsFunc(paths(text), func(path string) bool {
+	return l.checkParts(folder, text) || len(text) <= longest && slices.ContainsFunc(paths(text), func(path string) bool {
 		p := place{}
 		if !l.absent(folder, path) {
 			p = l.find(folder + "/" + path)
@@ -418,7 +418,7 @@ func (l *Search) absent(folder, path string) bool {
 		return false
 	}
 	l.steps.Add(1)
-	l.left -= perEntry
+	l.budget -= perEntry
 	_, err := os.Lstat(filepath.Join(folder, first))
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENAMETOOLONG)
 }
@@ -426,23 +426,23 @@ func (l *Search) absent(folder, path string) bool {
 // globs are the characters with which patterns begin.
 const globs = "*?[{"
 
-// parts reports whether any part of a text is the name of something that leads to the daemon's files.
-func (l *Search) parts(folder, text string) bool {
+// checkParts reports whether any part of a text is the name of something that leads to the daemon's files.
+func (l *Search) checkParts(folder, text string) bool {
 	before, led := ' ', l.resolve(folder)
 	l.globbed = strings.ContainsAny(text, globs)
 	for at, letter := range text {
 		rest := text[at:min(len(text), at+longest)]
-		if l.left < 0 {
+		if l.budget < 0 {
 			return true
 		}
 		begins := !inName(before) && !strings.ContainsRune(globs, before)
 		switch {
 		case letter == '/' && begins && !strings.ContainsRune("/.-_", before):
-			if l.begins("/", strings.TrimLeft(rest, "/")) {
+			if l.checkPrefix("/", strings.TrimLeft(rest, "/")) {
 				return true
 			}
 		case begins && before != '/' && folder != "":
-			if l.begins(led, rest) {
+			if l.checkPrefix(led, rest) {
 				return true
 			}
 		}
@@ -453,11 +453,11 @@ func (l *Search) parts(folder, text string) bool {
 
 func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// begins reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
-func (l *Search) begins(folder, text string) bool {
+// checkPrefix reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
+func (l *Search) checkPrefix(folder, text string) bool {
 	l.steps.Add(1)
-	l.left -= perStep
-	for dots := true; dots && l.left >= 0; l.left-- {
+	l.budget -= perStep
+	for dots := true; dots && l.budget >= 0; l.budget-- {
 		var rest string
 		if rest, dots = strings.CutPrefix(text, "../"); dots {
 			folder = filepath.Dir(folder)
@@ -469,14 +469,14 @@ func (l *Search) begins(folder, text string) bool {
 	part := ""
 	if l.globbed {
 		part, _, _ = strings.Cut(text, "/")
-		l.left -= len(part) / 8
+		l.budget -= len(part) / 8
 	}
 	if strings.ContainsAny(part, globs) && folder != "/" { // globs are left to leads
 		deep := 1 + strings.Count(text, "/")
 		if strings.Contains(text, "**") {
 			deep = math.MaxInt
 		}
-		if l.through(folder, deep) {
+		if l.searchFolder(folder, deep) {
 			return true
 		}
 	}
@@ -488,15 +488,15 @@ func (l *Search) begins(folder, text string) bool {
 		path, below := filepath.Join(folder, e.Name()), strings.TrimLeft(rest, "/")
 		first, _ := utf8.DecodeRuneInString(below)
 		p, ends := l.find(path), below == rest || !inName(first)
-		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.begins(l.resolve(path), below) {
+		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.checkPrefix(l.resolve(path), below) {
 			return true
 		}
 	}
 	return false
 }
 
-// through reports whether anything in a folder, to that depth and through links, leads to the daemon's files.
-func (l *Search) through(folder string, deep int) bool {
+// searchFolder reports whether anything in a folder, to that depth and through links, leads to the daemon's files.
+func (l *Search) searchFolder(folder string, deep int) bool {
 	if l.below[folder] >= deep {
 		return false
 	}
@@ -521,7 +521,7 @@ func (l *Search) through(folder string, deep int) bool {
 				} else if !e.IsDir() {
 					continue
 				}
-				l.ahead(path)
+				l.probeOnce(path)
 				if info, err := os.Stat(path); err == nil && (is(l.own, info) || is(l.covering, info)) { // a mount
 					return true
 				}
@@ -535,12 +535,12 @@ func (l *Search) through(folder string, deep int) bool {
 
 func (l *Search) list(folder string) []os.DirEntry {
 	all, known := l.lists[folder]
-	if !known && l.left >= 0 {
+	if !known && l.budget >= 0 {
 		all, _ = os.ReadDir(folder)
 		l.lists[folder] = all
-		l.left -= perEntry * len(all)
+		l.budget -= perEntry * len(all)
 	}
-	l.left -= len(all)
+	l.budget -= len(all)
 	return all
 }
 
@@ -554,10 +554,10 @@ func (l *Search) beginning(folder, text string) []os.DirEntry {
 		}
 		l.firsts[folder] = by
 	}
-	if text == "" || l.left < 0 {
+	if text == "" || l.budget < 0 {
 		return nil
 	}
-	l.left -= len(by[text[0]])
+	l.budget -= len(by[text[0]])
 	return by[text[0]]
 }
 
@@ -637,7 +637,7 @@ var ofProcess = regexp.MustCompile(`^/proc/(self|thread-self|\d+)/`)
 // Leads is [Resolve]. It is not known where a path leads if a part of it cannot be read, if more parts than are left would have to be, or
 // if it depends on the process, unless the path says so: it is in /dev.
 func (l *Links) Leads(path string) (at string, known bool) {
-	ahead(path, l.places)
+	probeRemote(path, l.places)
 	at, _, known = walk(path, &l.left, func(string) bool { return false })
 	return at, known && (!ofProcess.MatchString(at) || strings.HasPrefix(path, "/dev/"))
 }
@@ -650,18 +650,18 @@ func resolve(path string) string {
 
 // resolve is Resolve in a search, which has too little left after long links.
 func (l *Search) resolve(path string) string {
-	l.left -= perByte(path)
-	if at, known := l.led[path]; known {
+	l.budget -= perByte(path)
+	if at, known := l.resolved[path]; known {
 		return at
 	}
 	perPart := perEntry + len(path)/16 // of long paths each part takes longer
-	left := min(MaxLinks, max(0, l.left/perPart))
+	left := min(MaxLinks, max(0, l.budget/perPart))
 	before := left
 	at, _, _ := walk(path, &left, func(string) bool { return false })
-	if l.left -= perPart * (before - left); left < 0 {
-		l.left = -1
+	if l.budget -= perPart * (before - left); left < 0 {
+		l.budget = -1
 	}
-	l.led[path] = at
+	l.resolved[path] = at
 	return at
 }
 

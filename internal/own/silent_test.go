@@ -29,14 +29,14 @@ func TestALandmarkThatDoesNotAnswer(t *testing.T) {
 			"3 1 0:10 / "+at("ov")+" rw - overlay o rw,lowerdir="+at("far/lower")+":"+at("data")+"\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	was, how := table, elsewhere
-	t.Cleanup(func() { table, elsewhere = was, how })
+	was, how := table, probe
+	t.Cleanup(func() { table, probe = was, how })
 	table = at("mounts")
 	files := []string{at("data"), at("linked")}
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan struct{})
 		var asked atomic.Int64
-		elsewhere = func(path string) {
+		probe = func(path string) {
 			if !strings.HasPrefix(path, at("far")) && path != at("linked") && !strings.HasPrefix(path, at("ws/link")) {
 				t.Errorf("another process looks at %s", path)
 			}
@@ -44,7 +44,7 @@ func TestALandmarkThatDoesNotAnswer(t *testing.T) {
 			<-answers
 		}
 		found := func(name string) bool {
-			for _, what := range Look(files, new(atomic.Uint64)).names {
+			for _, what := range NewSearch(files, new(atomic.Uint64)).names {
 				if rest, within := strings.CutPrefix(at(name), what); within && (rest == "" || rest[0] == '/') {
 					return true
 				}
@@ -57,13 +57,13 @@ func TestALandmarkThatDoesNotAnswer(t *testing.T) {
 				t.Errorf("without an answer, %s: %v", name, got)
 			}
 		}
-		<-time.After(2 * knownFor)
-		if found("ws/x") || time.Since(began) > patience+2*knownFor || asked.Load() > 4 {
+		<-time.After(2 * reuseFor)
+		if found("ws/x") || time.Since(began) > stepTimeout+2*reuseFor || asked.Load() > 4 {
 			t.Errorf("it took %v, and %d looks", time.Since(began), asked.Load())
 		}
 		close(answers)
 		synctest.Wait()
-		<-time.After(2 * knownFor)
+		<-time.After(2 * reuseFor)
 		for name, want := range map[string]bool{"far/x": false, "far/instructions": true, "ov/x": true, "ws/x": false} {
 			if got := found(name); got != want {
 				t.Errorf("with an answer, %s: %v", name, got)
@@ -77,18 +77,18 @@ func TestALandmarkThatDoesNotAnswer(t *testing.T) {
 
 // TestAnotherProcessLooksFirst: where none of ours may hang.
 func TestAnotherProcessLooksFirst(t *testing.T) {
-	elsewhere("/nowhere/at all")
+	probe("/nowhere/at all")
 	if !isRemote(strings.Fields("1 1 0:9 / /far rw - nfs4 a:/b rw")) || isRemote(strings.Fields("1 1 8:1 / / rw - xfs a rw")) {
 		t.Error("NFS counts as local, or XFS as remote")
 	}
-	_, err := AnswerTo("eve", "/", func() (int, error) { return 7, os.ErrExist })
+	_, err := LookUpFor("eve", "/", func() (int, error) { return 7, os.ErrExist })
 	if !errors.Is(err, os.ErrExist) {
 		t.Errorf("the look's own error is %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan struct{})
 		defer close(answers)
-		err := At("/etc", func() error { <-answers; return nil })
+		err := Do("/etc", func() error { <-answers; return nil })
 		if !errors.Is(err, ErrSilent) || err.Error() != "/etc: its file system does not answer" {
 			t.Errorf("a look that hangs is %v", err)
 		}

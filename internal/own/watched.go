@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// patience is how long one step of a look-up may take.
-	patience = time.Second
+	// stepTimeout is how long one step of a look-up may take.
+	stepTimeout = time.Second
 	// maxHung is how many look-ups of a caller may hang; each holds a thread.
 	maxHung = 4
 )
 
 // Watched runs look-ups in file systems that may never answer: one on a network, or one that an agent's own program serves.
 type Watched struct {
-	Patience time.Duration // 0: a second
-	most     int           // 0: maxHung
-	mu       sync.Mutex
-	hung     map[string]int // by caller
+	StepTimeout time.Duration // 0: a second
+	most        int           // 0: maxHung
+	mu          sync.Mutex
+	hung        map[string]int // by caller
 }
 
 // folders are look-ups in agents' folders and in files that the configuration names, by their paths, and those of callers.
@@ -31,17 +31,19 @@ var folders Watched
 // ErrSilent says that a file system does not answer.
 var ErrSilent = errors.New("its file system does not answer")
 
-// Answer returns what a look at a path finds, or within a second [ErrSilent].
-func Answer[T any](path string, look func() (T, error)) (T, error) { return AnswerTo(path, path, look) }
+// LookUp returns what a look at a path finds, or within a second [ErrSilent].
+func LookUp[T any](path string, look func() (T, error)) (T, error) {
+	return LookUpFor(path, path, look)
+}
 
-// AnswerTo is [Answer] for a caller, of whose looks four may hang, wherever.
-func AnswerTo[T any](caller, path string, look func() (T, error)) (T, error) {
+// LookUpFor is [LookUp] for a caller, of whose looks four may hang, wherever.
+func LookUpFor[T any](caller, path string, look func() (T, error)) (T, error) {
 	return ask(&folders, caller, path, remote(mounts()), new(atomic.Uint64), look)
 }
 
-// At is [Answer] for a look that finds nothing but an error.
-func At(path string, look func() error) error {
-	_, err := Answer(path, func() (struct{}, error) { return struct{}{}, look() })
+// Do is [LookUp] for a look that finds nothing but an error.
+func Do(path string, look func() error) error {
+	_, err := LookUp(path, func() (struct{}, error) { return struct{}{}, look() })
 	return err
 }
 
@@ -53,7 +55,7 @@ func ask[T any](w *Watched, caller, path string, places []string, steps *atomic.
 	}
 	got := make(chan answer, 1)
 	if !w.Run(caller, steps, func() {
-		ahead(path, places)
+		probeRemote(path, places)
 		found, err := look()
 		got <- answer{found, err}
 	}) {
@@ -66,7 +68,7 @@ func ask[T any](w *Watched, caller, path string, places []string, steps *atomic.
 // Run runs look, which counts its steps, for a caller, and reports whether it is done. It waits for a step no longer than patience, and
 // begins nothing for a caller of whom maxHung look-ups hang. One that hangs goes on by itself, and ends when its file system answers.
 func (w *Watched) Run(caller string, steps *atomic.Uint64, look func()) bool {
-	patience := cmp.Or(w.Patience, patience)
+	patience := cmp.Or(w.StepTimeout, stepTimeout)
 	if w.Full(caller) {
 		return false
 	}

@@ -102,7 +102,7 @@ func EventOf(h permissions.Event) wire.Event {
 		e.Payload = detail(h)
 	}
 	if h.Type == permissions.PermissionApplied && len(r.Tags) > 0 {
-		e.Payload["permissions"] = wire.Each(r.Tags, permissions.Tag.String)
+		e.Payload["permissions"] = wire.Map(r.Tags, permissions.Tag.String)
 	}
 	return e
 }
@@ -140,7 +140,7 @@ func detail(h permissions.Event) map[string]any {
 	delete(said, "session")                                              // a field of its own
 	if h.Type == permissions.RequestSettled && h.Detail["calls"] != "" { // one answer would not be that of all calls
 		delete(said, "answer")
-		said["calls"] = wire.Each(strings.Split(h.Detail["calls"], ","), func(text string) map[string]any {
+		said["calls"] = wire.Map(strings.Split(h.Detail["calls"], ","), func(text string) map[string]any {
 			number, answer, _ := strings.Cut(text, ":")
 			n, _ := strconv.Atoi(number) // written by us
 			return map[string]any{"call": n, "answer": answer}

@@ -209,7 +209,7 @@ var format = huma.Format{
 // invalidBody converts the findings of huma's validation, without repeating the input.
 func invalidBody(status int, msg string, errs ...error) huma.StatusError {
 	if status >= http.StatusInternalServerError {
-		return wire.NewProblem(status, wire.CodeInternal, wire.LogSays)
+		return wire.NewProblem(status, wire.CodeInternal, wire.DetailInLog)
 	}
 	details := make([]string, 0, len(errs))
 	for _, err := range errs {

@@ -132,10 +132,10 @@ func AskOf(q permissions.Request) Ask {
 		Ahead: q.Ahead, Was: q.Was, Leads: q.Leads, Title: q.SessionTitle, Prompt: q.LastPrompt,
 	}
 	if len(q.Tags) > 0 {
-		a.Permissions = Each(q.Tags, permissions.Tag.String)
+		a.Permissions = Map(q.Tags, permissions.Tag.String)
 	}
 	if len(q.Calls) > 0 {
-		a.Calls = Each(q.Calls, func(c permissions.Call) AskedCall { return AskedCall{Tool: c.Tool, Input: c.Input} })
+		a.Calls = Map(q.Calls, func(c permissions.Call) AskedCall { return AskedCall{Tool: c.Tool, Input: c.Input} })
 	}
 	if q.Patience > 0 {
 		a.Timeout = q.Patience.String()
@@ -248,7 +248,7 @@ func (a Ask) checkMembers() error {
 func (a Ask) hasInput() bool { return len(a.Input) > 0 && string(a.Input) != "null" }
 
 func either(kinds []permissions.Kind) string {
-	words := Each(kinds, func(k permissions.Kind) string { return string(k) })
+	words := Map(kinds, func(k permissions.Kind) string { return string(k) })
 	if last := len(words) - 1; last > 0 {
 		return strings.Join(words[:last], ", ") + " or " + words[last]
 	}

@@ -65,7 +65,7 @@ func NewClient(socket string, knows func(uid int) bool) *Client {
 		uid, err := c.peer(conn)
 		if err == nil && uid != 0 && uid != os.Geteuid() && (knows == nil || !knows(uid)) {
 			err = fmt.Errorf("%w, uid %d, which may not be the daemon's; let the daemon make it in a folder that only root or that "+
-				"account can change, as /run/daycared is", errStranger, uid)
+				"account can change, as /run/daycared is", errUntrustedServer, uid)
 		}
 		if err != nil {
 			_ = conn.Close() // nothing was sent over it
@@ -76,8 +76,8 @@ func NewClient(socket string, knows func(uid int) bool) *Client {
 	return c
 }
 
-// errStranger means that a socket belongs to an account that is not known to be the daemon's.
-var errStranger = errors.New("the socket is served by another account")
+// errUntrustedServer means that a socket belongs to an account that is not known to be the daemon's.
+var errUntrustedServer = errors.New("the socket is served by another account")
 
 // Owns reports whether a file or folder belongs to an account.
 func Owns(uid int, path string) bool {
@@ -189,7 +189,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	}
 	var dial *net.OpError
 	switch {
-	case errors.Is(err, errElsewhere), errors.Is(err, errStranger), untrusted(err):
+	case errors.Is(err, errElsewhere), errors.Is(err, errUntrustedServer), untrusted(err):
 		return fmt.Errorf("call daycared at %s: %w", c.place, Plain(withoutURL(err)))
 	case errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
 		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.place, Plain(dial.Err))
@@ -211,7 +211,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 func readProblem(answer *http.Response, body []byte) error {
 	p := &Problem{}
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
-		return unexplained(answer.StatusCode)
+		return foreignAnswer(answer.StatusCode)
 	}
 	if p.Code == CodeAgain {
 		return fmt.Errorf("%w: %w", ErrLost, p)
@@ -238,11 +238,11 @@ func RequestOf(err error) *Request {
 	return nil
 }
 
-// NewTries is the backoff of our clients for a lost connection: from 50 ms to a second.
-func NewTries() *Backoff { return Tries(50*time.Millisecond, time.Second) }
+// NewClientBackoff is the backoff of our clients for a lost connection: from 50 ms to a second.
+func NewClientBackoff() *Backoff { return NewBackoff(50*time.Millisecond, time.Second) }
 
-// Tries is an exponential backoff from first to most.
-func Tries(first, most time.Duration) *Backoff {
+// NewBackoff is an exponential backoff from first to most.
+func NewBackoff(first, most time.Duration) *Backoff {
 	return &Backoff{first: first, most: most, next: first}
 }
 
@@ -392,8 +392,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// unexplained describes an answer that is not daycared's, such as that of a proxy that cannot reach it.
-func unexplained(status int) error {
+// foreignAnswer describes an answer that is not daycared's, such as that of a proxy that cannot reach it.
+func foreignAnswer(status int) error {
 	switch {
 	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
 		return fmt.Errorf("%w: a proxy before it answers with status %d", ErrUnreachable, status)

@@ -41,7 +41,7 @@ func TestListsHaveNothingLong(t *testing.T) {
 			if !c.brief && (string(w.Input) != string(short) || Value(w.Message) != "look") {
 				t.Errorf("what is short is left out: %s", text)
 			}
-			s, err := w.Standing()
+			s, err := w.View()
 			if err != nil || s.Brief != c.brief || From(s, true).Brief != c.brief {
 				t.Errorf("read back: %v, %v", s.Brief, err)
 			}
@@ -116,7 +116,7 @@ func TestTheFirstPageOfAListFits(t *testing.T) {
 	for name, row := range map[string]any{
 		"F3/steps":       Listed(permissions.RequestView{Request: step}),
 		"F3/permissions": Listed(permissions.RequestView{Request: asks}),
-		"F3/sessions":    ListedSitting(permissions.SessionView{Session: session, WaitsOn: step}),
+		"F3/sessions":    ListedSession(permissions.SessionView{Session: session, WaitsOn: step}),
 		"F3/grants":      FromGrant(permissions.Grant{Tags: asks.Tags, Session: r.Session}),
 	} {
 		t.Run(name, func(t *testing.T) {

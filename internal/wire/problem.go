@@ -24,8 +24,8 @@ import (
 
 const (
 	problemType = "urn:daycared:"
-	// LogSays is the detail of a problem whose cause is only logged.
-	LogSays = "Something went wrong in the daemon; its log says what."
+	// DetailInLog is the detail of a problem whose cause is only logged.
+	DetailInLog = "Something went wrong in the daemon; its log says what."
 )
 
 // Problem codes that are no refusals.
@@ -116,7 +116,7 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return NewProblem(http.StatusServiceUnavailable, CodeAgain, "The wait was cut short; ask again.")
 	default:
-		return NewProblem(http.StatusInternalServerError, CodeInternal, LogSays)
+		return NewProblem(http.StatusInternalServerError, CodeInternal, DetailInLog)
 	}
 	how, known := refusals[refusal.Code]
 	if !known {

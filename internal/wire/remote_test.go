@@ -157,7 +157,7 @@ func TestAnUnknownAccountIsNotCalled(t *testing.T) {
 				t.Errorf("%v, heard %q", err, heard.Load())
 			}
 			if c.peer == stranger && !c.goes &&
-				(!errors.Is(err, errStranger) || IsConnectionError(err) || !strings.Contains(err.Error(), "uid 4242")) {
+				(!errors.Is(err, errUntrustedServer) || IsConnectionError(err) || !strings.Contains(err.Error(), "uid 4242")) {
 				t.Errorf("says %v", err)
 			}
 		})
@@ -279,7 +279,7 @@ func TestProxyAndCertificatesAreUsed(t *testing.T) {
 
 // Delays grow by half from the first to the longest, vary by half, and begin anew after a success.
 func TestDelaysBetweenTriesGrowAndVary(t *testing.T) {
-	tries := Tries(time.Second, 3*time.Second)
+	tries := NewBackoff(time.Second, 3*time.Second)
 	seen := map[time.Duration]bool{}
 	for range 2 {
 		for _, about := range []time.Duration{1000, 1500, 2250, 3000, 3000} {

@@ -108,7 +108,7 @@ func fromLately(l permissions.Lately) *Lately {
 	if l.Allowed+l.Denied+l.Before == 0 && l.Title+l.Prompt == "" {
 		return nil
 	}
-	return &Lately{l.Allowed, l.Denied, Each(l.Last, func(r permissions.Request) Request {
+	return &Lately{l.Allowed, l.Denied, Map(l.Last, func(r permissions.Request) Request {
 		r.Options, r.Choices = nil, nil // nobody answers them any more
 		return Listed(permissions.RequestView{Request: r})
 	}), l.Before, l.By, l.Title, l.Prompt}
@@ -118,7 +118,7 @@ func (l *Lately) permissions() (permissions.Lately, error) {
 	if l == nil {
 		return permissions.Lately{}, nil
 	}
-	last, err := TryEach(l.Last, Request.Permissions)
+	last, err := TryMap(l.Last, Request.Permissions)
 	return permissions.Lately{
 		Allowed: l.Allowed, Denied: l.Denied, Last: last, Before: l.Before, By: l.By, Title: l.Title, Prompt: l.Prompt,
 	}, err
@@ -161,14 +161,14 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		ID: r.ID, Kind: r.Kind, Agent: OrNull(r.Agent), Caller: r.Caller.Name, Session: OrNull(r.Session),
 		Background: r.Background, Foreground: OrNull(r.Foreground), Step: OrNull(r.Step),
 		Mode: OrNull(r.Mode), Claimed: r.Claimed, Host: OrNull(r.Host), Cwd: OrNull(r.Cwd),
-		Tags: Each(r.Tags, permissions.Tag.String), Tool: OrNull(r.Tool), Input: orNullJSON(r.Input),
+		Tags: Map(r.Tags, permissions.Tag.String), Tool: OrNull(r.Tool), Input: orNullJSON(r.Input),
 		AffectedPath: OrNull(r.AffectedPath), Was: r.Was, HighRisk: r.HighRisk,
 		Message: OrNull(r.Message), Details: OrNull(r.Details), Reason: OrNull(r.Reason),
 		Digest: r.Shown().String(), Key: OrNull(r.Key), Options: append([]permissions.Option{}, r.Options...),
 		Suggested: suggested(r),
 		State:     r.State, Answer: OrNull(r.Answer), Scope: OrNull(r.Scope.String()), Comment: OrNull(r.Comment),
 		DecidedBy: OrNull(r.DecidedBy), DecidedVia: OrNull(r.DecidedVia), DecidedAt: OrNullTime(r.DecidedAt),
-		Votes: Each(r.Votes, fromVote), Quorum: r.Quorum,
+		Votes: Map(r.Votes, fromVote), Quorum: r.Quorum,
 		CreatedAt: OrNullTime(r.CreatedAt), Deadline: OrNullTime(r.Deadline), Asked: append([]string{}, r.Asked...),
 		Delivered: delivered(s.Copies), TimedOut: r.TimedOut, Defaulted: r.Defaulted,
 		UsedAt: OrNullTime(r.UsedAt), VoidedBy: OrNull(r.VoidedBy), VoidAt: OrNullTime(r.VoidAt), LapsedAt: OrNullTime(r.LapsedAt),
@@ -176,7 +176,7 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		Beyond: r.Beyond, Ruled: r.Ruled,
 	}
 	if len(r.Calls) > 0 {
-		w.Calls = Each(r.Calls, fromCall)
+		w.Calls = Map(r.Calls, fromCall)
 	}
 	if question := r.Digest.String(); question != w.Digest {
 		w.Question = question
@@ -201,10 +201,10 @@ func Listed(s permissions.RequestView) Request {
 	return w
 }
 
-// ListedSitting is a session in a list, with the request that it waits for as in [Listed].
-func ListedSitting(s permissions.SessionView) Session {
+// ListedSession is a session in a list, with the request that it waits for as in [Listed].
+func ListedSession(s permissions.SessionView) Session {
 	shorten(&s.WaitsOn)
-	return FromSitting(s)
+	return FromSession(s)
 }
 
 // shorten removes the long values of r, and reports whether there were any.
@@ -245,13 +245,13 @@ func fromCall(c permissions.Call) Call {
 // delivered are the copies that were shown.
 func delivered(copies []permissions.Copy) []Delivery {
 	shown := slices.DeleteFunc(slices.Clone(copies), func(c permissions.Copy) bool { return c.SentAt.IsZero() })
-	return Each(shown, func(c permissions.Copy) Delivery {
+	return Map(shown, func(c permissions.Copy) Delivery {
 		return Delivery{To: c.Person, Via: c.Connector, At: c.SentAt.UTC()}
 	})
 }
 
-// Each maps a list. The result is never nil, so that an empty list is [] and not null.
-func Each[A, B any](list []A, f func(A) B) []B {
+// Map maps a list. The result is never nil, so that an empty list is [] and not null.
+func Map[A, B any](list []A, f func(A) B) []B {
 	made := make([]B, len(list))
 	for i, a := range list {
 		made[i] = f(a)
@@ -259,8 +259,8 @@ func Each[A, B any](list []A, f func(A) B) []B {
 	return made
 }
 
-// TryEach is [Each] of an f that may fail.
-func TryEach[A, B any](list []A, f func(A) (B, error)) ([]B, error) {
+// TryMap is [Map] of an f that may fail.
+func TryMap[A, B any](list []A, f func(A) (B, error)) ([]B, error) {
 	made := make([]B, len(list))
 	for i, a := range list {
 		var err error
@@ -297,12 +297,12 @@ func orNullJSON(v json.RawMessage) json.RawMessage {
 
 // Permissions converts w as far as possible: enough for a card and for [permissions.Result]. The error names an invalid member.
 func (w Request) Permissions() (permissions.Request, error) {
-	s, err := w.Standing()
+	s, err := w.View()
 	return s.Request, err
 }
 
-// Standing is [Request.Permissions] with where it was shown and who waits. [From] reverses it.
-func (w Request) Standing() (permissions.RequestView, error) {
+// View is [Request.Permissions] with where it was shown and who waits. [From] reverses it.
+func (w Request) View() (permissions.RequestView, error) {
 	tags, err := permissions.ParseTags(w.Tags)
 	if err != nil {
 		return permissions.RequestView{}, fmt.Errorf("read request %s: %w", w.ID, err)
@@ -327,7 +327,7 @@ func (w Request) Standing() (permissions.RequestView, error) {
 		CreatedAt: Value(w.CreatedAt), Deadline: Value(w.Deadline),
 		State: w.State, Answer: Value(w.Answer), Scope: scope, Comment: Value(w.Comment),
 		DecidedBy: Value(w.DecidedBy), DecidedVia: Value(w.DecidedVia), DecidedAt: Value(w.DecidedAt),
-		Votes: Each(w.Votes, Vote.permissions), TimedOut: w.TimedOut, Defaulted: w.Defaulted, Failure: w.failure(),
+		Votes: Map(w.Votes, Vote.permissions), TimedOut: w.TimedOut, Defaulted: w.Defaulted, Failure: w.failure(),
 		UsedAt: Value(w.UsedAt), VoidedBy: Value(w.VoidedBy), VoidAt: Value(w.VoidAt), LapsedAt: Value(w.LapsedAt),
 		EarlierAt: Value(w.Earlier), Under: w.Grants, Beyond: w.Beyond, Ruled: w.Ruled,
 	}
@@ -338,7 +338,7 @@ func (w Request) Standing() (permissions.RequestView, error) {
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
-	copies := Each(w.Delivered, func(d Delivery) permissions.Copy {
+	copies := Map(w.Delivered, func(d Delivery) permissions.Copy {
 		return permissions.Copy{Request: w.ID, Person: d.To, Connector: d.Via, SentAt: d.At}
 	})
 	return permissions.RequestView{
@@ -358,7 +358,7 @@ func (w Request) calls() []permissions.Call {
 	if len(w.Calls) == 0 {
 		return nil
 	}
-	return Each(w.Calls, func(c Call) permissions.Call {
+	return Map(w.Calls, func(c Call) permissions.Call {
 		return permissions.Call{
 			N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
 			AffectedPath: Value(c.AffectedPath), Answer: Value(c.Answer), Comment: c.Comment, By: c.By, At: c.At, Ends: c.Ends,
@@ -379,7 +379,7 @@ func (w Request) choices() []string {
 	if w.Kind != permissions.KindClarification {
 		return w.Suggested
 	}
-	return Each(w.Options, func(o permissions.Option) string { return o.Label })
+	return Map(w.Options, func(o permissions.Option) string { return o.Label })
 }
 
 // failure is why nobody was reached or what forbids it, which only the result has.
@@ -437,7 +437,7 @@ type Grant struct {
 // FromGrant converts g.
 func FromGrant(g permissions.Grant) Grant {
 	w := Grant{
-		ID: g.ID, Caller: g.Caller, Session: OrNull(g.Session), Tags: Each(g.Tags, permissions.Tag.String),
+		ID: g.ID, Caller: g.Caller, Session: OrNull(g.Session), Tags: Map(g.Tags, permissions.Tag.String),
 		Tool: OrNull(g.Tool), Until: OrNullTime(g.Until), Request: g.Request, Code: g.Code, By: g.By,
 		CreatedAt: OrNullTime(g.CreatedAt), RevokedAt: OrNullTime(g.RevokedAt), Used: g.Used,
 		SuspendedAt: OrNullTime(g.SuspendedAt), Suspended: g.Suspended, Rule: g.Rule, LastUse: OrNullTime(g.LastUse()),
@@ -496,8 +496,8 @@ type WaitingOn struct {
 	Calls   []Gated           `json:"calls"` // of a gated step
 }
 
-// FromSitting converts s.
-func FromSitting(s permissions.SessionView) Session {
+// FromSession converts s.
+func FromSession(s permissions.SessionView) Session {
 	a, r := s.Session, s.WaitsOn
 	w := Session{
 		ID: a.ID, Agent: a.Agent, Status: a.Status, Model: a.Model, Tokens: a.Tokens, Version: a.Version,
@@ -580,7 +580,7 @@ func GatedCalls(r permissions.Request) []Gated {
 	if r.ID == "" {
 		return nil
 	}
-	return Each(r.ToolCalls(), func(c permissions.Call) Gated {
+	return Map(r.ToolCalls(), func(c permissions.Call) Gated {
 		return Gated{Tool: c.Tool, Args: orNullJSON(c.Input), Step: r.Step, AffectedPath: OrNull(c.AffectedPath)}
 	})
 }

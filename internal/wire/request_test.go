@@ -175,7 +175,7 @@ func TestARequestComesBack(t *testing.T) {
 			if err := Decode(text, &read); err != nil {
 				t.Fatal(err)
 			}
-			back, err := read.Standing()
+			back, err := read.View()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +207,7 @@ func TestAnAnswerWithoutMeaningIsNotRead(t *testing.T) {
 	} {
 		w := From(sample(), true)
 		change(&w)
-		if _, err := w.Standing(); err == nil || !strings.Contains(err.Error(), "01J") {
+		if _, err := w.View(); err == nil || !strings.Contains(err.Error(), "01J") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -49,7 +49,7 @@ func TestASessionAsProgramsReadIt(t *testing.T) {
 			`"waiting_on":null,"person":"fay","parent":null,"cost":9,"debug":false,"started":"2026-11-21T11:00:00Z",` +
 			`"changed":"2026-11-21T11:01:00Z","ended":"2026-11-21T11:00:00Z"}`},
 	} {
-		text, err := Encode(FromSitting(c.s))
+		text, err := Encode(FromSession(c.s))
 		if err != nil || string(text) != c.want {
 			t.Errorf("%s, %v\nwant %s", text, err, c.want)
 		}

@@ -138,7 +138,7 @@ func (x *Attempt) End(ctx context.Context, err error) error {
 // Try calls once until it returns a reply or a permanent fault, the attempts are used up, or ctx ends. It calls again
 // before each retry. The error is a *models.Error or ctx's.
 func (l *Client) Try(ctx context.Context, once func() (models.Reply, error), again func()) (models.Reply, error) {
-	steps := wire.Tries(l.retry.Wait, 30*time.Second)
+	steps := wire.NewBackoff(l.retry.Wait, 30*time.Second)
 	var last error
 	begun := false
 	reply, err := backoff.Retry(ctx, func() (models.Reply, error) {

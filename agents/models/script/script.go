@@ -263,7 +263,7 @@ func fillAll(value any, now situation, groups []string) any {
 	case string:
 		return fill(v, now, groups)
 	case []any:
-		return wire.Each(v, func(item any) any { return fillAll(item, now, groups) })
+		return wire.Map(v, func(item any) any { return fillAll(item, now, groups) })
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for key, item := range v {

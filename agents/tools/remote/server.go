@@ -77,7 +77,7 @@ func (s *Server) Tools(ctx context.Context) ([]tools.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.Each(found, func(d definition) tools.Tool { return &Tool{server: s, definition: d} }), nil
+	return wire.Map(found, func(d definition) tools.Tool { return &Tool{server: s, definition: d} }), nil
 }
 
 // ready returns the connection and the server's current tools. A server that does not answer in time is ended.

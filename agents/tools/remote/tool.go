@@ -179,7 +179,7 @@ func failed(format string, args ...any) tools.Outcome {
 
 // outcome converts a result for models. A text that is too long becomes an artifact, and so do diagnostics, as of gopls.
 func outcome(name string, r *mcp.CallToolResult, most int) tools.Outcome {
-	all := wire.Each(r.Content, content)
+	all := wire.Map(r.Content, content)
 	if len(all) == 0 && r.StructuredContent != nil {
 		raw, err := json.Marshal(r.StructuredContent)
 		if err == nil { // it was valid JSON

@@ -326,7 +326,7 @@ var chats = append(connectors.KindNames(), viaTerminal, viaAdmin)
 func oneOf[T ~string](what string, words []T) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if !slices.Contains(words, T(s)) {
-			known := wire.Each(words, func(word T) string { return string(word) })
+			known := wire.Map(words, func(word T) string { return string(word) })
 			return nil, fmt.Errorf("unknown %s %s; %s", what, quote(s), suggest(s, known))
 		}
 		return T(s), nil

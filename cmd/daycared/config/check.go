@@ -259,7 +259,7 @@ func inline(n *yaml.Node) string {
 	case yaml.ScalarNode:
 		return scalar(n.Value)
 	case yaml.SequenceNode:
-		items := wire.Each(n.Content, inline)
+		items := wire.Map(n.Content, inline)
 		return "[" + strings.Join(items, ", ") + "]"
 	}
 	return "…"
@@ -400,7 +400,7 @@ func (s *section) homes(name string, items bool) (all []*section) {
 }
 
 func (s *section) names() []string {
-	return wire.Each(s.keys, func(k key) string { return k.name })
+	return wire.Map(s.keys, func(k key) string { return k.name })
 }
 
 // settings returns the keys below s that have a value, a default and an origin; a list is one.

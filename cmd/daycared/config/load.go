@@ -76,7 +76,7 @@ var placeKeys = []string{"data_dir", "api", "agent_socket", "admin_socket"}
 // ReadFile reads at most limit bytes of a regular file whose file system answers. Opening or reading another kind, such as a pipe, could
 // block.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	return own.Answer(path, func() ([]byte, error) { return readFile(path, limit) })
+	return own.LookUp(path, func() ([]byte, error) { return readFile(path, limit) })
 }
 
 func readFile(path string, limit int64) ([]byte, error) {

@@ -68,7 +68,7 @@ type Problems []Problem
 // Error returns all problems, one per line.
 func (p Problems) Error() string { return strings.Join(p.lines(), "\n") }
 
-func (p Problems) lines() []string { return wire.Each(p, Problem.String) }
+func (p Problems) lines() []string { return wire.Map(p, Problem.String) }
 
 // report collects problems, and knows where each key was set.
 type report struct {

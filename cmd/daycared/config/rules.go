@@ -49,7 +49,7 @@ func rules(r *report, c *Config) {
 
 // Ruling returns the rules as package permissions/rules has them.
 func (c *Config) Ruling() []ruling.Rule {
-	return wire.Each(c.Rules, func(r Rule) ruling.Rule { return ruling.Rule(r) })
+	return wire.Map(c.Rules, func(r Rule) ruling.Rule { return ruling.Rule(r) })
 }
 
 // ruled checks the rules about what calls do.

@@ -94,7 +94,7 @@ const (
 
 // Names returns the agents that can be connected. The help and the completion of every command use it.
 var Names = sync.OnceValue(func() []string {
-	return wire.Each((Target{Command: []string{ours}}).agents(), func(a Agent) string { return a.Name })
+	return wire.Map((Target{Command: []string{ours}}).agents(), func(a Agent) string { return a.Name })
 })
 
 // Find returns the agent of that name.
@@ -347,7 +347,7 @@ func with(m map[string]any, more ...any) map[string]any {
 
 // hook is the command line of a hook, for a shell.
 func (p Target) hook(dialect string) string {
-	return strings.Join(wire.Each(p.words(dialect), quoted), " ")
+	return strings.Join(wire.Map(p.words(dialect), quoted), " ")
 }
 
 // notice is the command line of a hook that only notifies a person. It always exits with 0, because agents treat another exit

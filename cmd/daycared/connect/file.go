@@ -524,7 +524,7 @@ var errBlock = errors.New("our part of it begins and does not end; take it out b
 
 // codexBlock is our part of Codex's configuration. TOML tables may be anywhere, so ours come last.
 func (p Target) codexBlock() string {
-	args := wire.Each(append(slices.Clone(p.Command[1:]), "mcp"), strconv.Quote)
+	args := wire.Map(append(slices.Clone(p.Command[1:]), "mcp"), strconv.Quote)
 	lines := []string{
 		blockBegin,
 		"[mcp_servers.daycared]",
