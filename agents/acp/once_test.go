@@ -58,10 +58,12 @@ func TestOnce(t *testing.T) {
 func TestOnceFails(t *testing.T) {
 	s := newEnv(t)
 	e, said := s.onceOptions()
-	if err := acp.Once(t.Context(), e, "stop refusal"); !errors.Is(err, acp.ErrUnfinished) || !strings.Contains(said.String(), "I do not want") {
+	if err := acp.Once(t.Context(), e, "stop refusal"); !errors.Is(err, acp.ErrUnfinished) ||
+		!strings.Contains(said.String(), "I do not want") {
 		t.Errorf("it ends with %v, saying %s", err, said)
 	}
-	if err := acp.Once(t.Context(), e, "crash"); !errors.Is(err, acp.ErrUnfinished) || !strings.Contains(said.String(), "its program has ended") {
+	if err := acp.Once(t.Context(), e, "crash"); !errors.Is(err, acp.ErrUnfinished) ||
+		!strings.Contains(said.String(), "its program has ended") {
 		t.Errorf("it ends with %v, saying %s", err, said)
 	}
 	for _, like := range []string{"broken", "locked"} {

@@ -80,7 +80,7 @@ type Verdict struct {
 	Input    json.RawMessage // canonical; empty: unchanged
 	Plan     tools.Plan
 	Held     []permissions.Tag // tags that the plan needed and the session held
-	Text     string            // of a Spared one
+	Text     string            // of a Skipped one
 }
 
 func (Begin) event()     {}
@@ -453,7 +453,7 @@ type Run struct {
 	N       int               `json:"n,omitempty"`     // number of the run in its session
 	Step    int               `json:"step,omitempty"`  // number of the step in its session; names its executions
 	Steps   int               `json:"steps,omitempty"` // of this run
-	Given   []permissions.Tag `json:"given,omitempty"` // by the session that started this one, or for a scheduled run; see [turn.inheritedTags]
+	Given   []permissions.Tag `json:"given,omitempty"` // by the session that started this one, or a schedule; see [turn.inheritedTags]
 	Where   string            `json:"where,omitempty"` // the workspace of the latest run; see [agent.where]
 	State   State             `json:"state,omitempty"`
 	Calls   []Call            `json:"calls,omitempty"`

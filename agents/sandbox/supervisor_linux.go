@@ -88,8 +88,8 @@ func supervise() (code int, err error) {
 	return waitForDescendants(pid, orders, over, all), nil
 }
 
-// relaySignals signals everything as the daemon says, see [Sandbox.command], until that closes its end, or is gone. What is to stop may still read
-// something before it does so.
+// relaySignals signals everything as the daemon says, see [Sandbox.command], until that closes its end, or is gone. What is to stop may
+// still read something before it does so.
 func relaySignals(life io.ReadWriter, all func(syscall.Signal)) {
 	moves := func(state string) bool { return state != "" && !strings.ContainsAny(state, "TtZXx") }
 	for one := []byte{0}; ; {
@@ -166,9 +166,9 @@ func waitForDescendants(pid int, orders <-chan func(), over <-chan struct{}, all
 	}
 }
 
-// enterSignalDomain puts this thread, and what it starts from now on, in a Landlock domain out of which no signal goes, and returns what signals all
-// the others in it: at once, as the kernel lets none of them fork meanwhile, however fast they do. The command cannot reach this
-// thread, because its own domain is a part of this one. Where signals are not held, they are looked for and signalled one by one.
+// enterSignalDomain puts this thread, and what it starts from now on, in a Landlock domain out of which no signal goes, and returns what
+// signals all the others in it: at once, as the kernel lets none of them fork meanwhile, however fast they do. The command cannot reach
+// this thread, because its own domain is a part of this one. Where signals are not held, they are looked for and signalled one by one.
 func enterSignalDomain() (all func(syscall.Signal), err error) {
 	held := func() bool { return errors.Is(unix.Kill(unix.Getppid(), 0), unix.EPERM) } // the daemon, which is outside
 	before := unix.Kill(unix.Getppid(), 0)

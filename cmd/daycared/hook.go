@@ -36,7 +36,8 @@ func (c *CLI) hookCommand() *cobra.Command {
 			d, known := hooks.Find(args[0])
 			switch {
 			case !known:
-				return usage("there is no dialect %q; %s", args[0], suggestSimilar(args[0], hooks.Names(), "there are "+strings.Join(hooks.Names(), ", ")))
+				return usage("there is no dialect %q; %s", args[0],
+					suggestSimilar(args[0], hooks.Names(), "there are "+strings.Join(hooks.Names(), ", ")))
 			case within == 0:
 				within = d.Within
 			case within < time.Second:

@@ -271,8 +271,8 @@ func (d *Directory) Operator(id connectors.Identity) (string, error) {
 // askingAccountFor is how long an account counts as one that agents ask from.
 const askingAccountFor = 30 * 24 * time.Hour
 
-// RefuseAskingAccount refuses, except the operator, an account from which a caller has asked, or anybody if that is empty: an agent that runs as
-// the account could do what its person does.
+// RefuseAskingAccount refuses, except the operator, an account from which a caller has asked, or anybody if that is empty: an agent that
+// runs as the account could do what its person does.
 func (d *Directory) RefuseAskingAccount(ctx context.Context, id connectors.Identity, caller string) error {
 	if id.Operator || id.UID < 0 || d.settings.Load().AllowSameUser {
 		return nil

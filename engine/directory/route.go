@@ -87,8 +87,8 @@ func (s *Settings) judge(r permissions.Request, c permissions.Call, live []permi
 	return ruling
 }
 
-// GrantHolds reports whether a grant holds for what r asks, by the route that it has now: whether as many as that takes of those whom it may
-// ask have given it, nobody who gave it is locked, and its scope is still on offer. Only callers whose names are proven can be trusted.
+// GrantHolds reports whether a grant holds for what r asks, by the route that it has now: whether as many as that takes of those whom it
+// may ask have given it, nobody who gave it is locked, and its scope is still on offer. Only callers whose names are proven can be trusted.
 func (s *Settings) GrantHolds(g permissions.Grant, r permissions.Request) bool {
 	route, found := s.RouteOf(r)
 	givers := 0
@@ -224,8 +224,8 @@ func (s *Settings) reachesOwn(allow []string) bool {
 	})
 }
 
-// WhyNotGive returns why a person may not give a rule that daycared suggest proposed, for the caller of an approved request; empty: they may.
-// The rule must load, and cover something that the request did, where it was done. One person gives it, so its route must need no more.
+// WhyNotGive returns why a person may not give a rule of daycared suggest for the caller of an approved request; empty: they may. It must
+// load, and cover something that the request did, where it was done. One person gives it, so its route must need no more.
 func (s *Settings) WhyNotGive(r permissions.Request, allow []string, in string) (why string) {
 	rule := rules.Rule{Allow: allow, In: in}
 	set, found := rules.Compile([]rules.Rule{rule})
@@ -255,13 +255,13 @@ func (s *Settings) WhyNotGive(r permissions.Request, allow []string, in string) 
 	return ""
 }
 
-// trustsLinks reports whether rules hold for what a caller's hook says of links: it runs on this machine, or its token is trusted with that.
+// trustsLinks reports whether rules accept what a caller's hook says of links: it runs on this machine, or its token is trusted for it.
 func (s *Settings) trustsLinks(c permissions.Caller) bool {
 	return c.UID >= 0 || slices.Contains(s.TrustedLinks, c.Name)
 }
 
-// ruleCall is a call as rules judge it. What our own agents call runs on this machine, so its links are resolved here. A hook that is believed
-// says where names lead; of every other caller nothing is known.
+// ruleCall is a call as rules judge it. What our own agents call runs on this machine, so its links are resolved here. A hook that is
+// believed says where names lead; of every other caller nothing is known.
 func (s *Settings) ruleCall(r permissions.Request, c permissions.Call) rules.Call {
 	call := rules.Call{
 		Agent: r.Caller.Proven(), Person: s.owner(r.Caller), Dialect: r.Hook, Tool: c.Tool, Folder: r.Cwd, Root: r.Cwd,
@@ -507,8 +507,8 @@ func (s *Settings) RouteOf(r permissions.Request) (Route, bool) {
 	return all[len(all)-1].combine(all[:len(all)-1]), true
 }
 
-// combine is t where some routes are for a part of what is asked: whoever allows it could allow each part, and as soon. It asks those whom all
-// of these routes ask, if they are enough for each; else all of them, and takes so many that each part has enough of its own.
+// combine is t where some routes are for a part of what is asked: whoever allows it could allow each part, and as soon. It asks those whom
+// all of these routes ask, if they are enough for each; else all of them, and takes so many that each part has enough of its own.
 func (t Route) combine(parts []Route) Route {
 	if len(parts) == 0 {
 		return t

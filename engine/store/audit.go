@@ -439,7 +439,7 @@ type storedEntry struct {
 	named     requestName
 	text      string
 	mac, prev []byte
-	by        *sealer // with which seal was made ahead; may be nil
+	by        *sealer // with which seal was computed in advance; may be nil
 	seal      []byte
 	failed    error // to read it
 }
@@ -452,9 +452,9 @@ func (e *storedEntry) expectedSeal(key *sealer) []byte {
 	return key.entry(e.Hash)
 }
 
-// typesWithUnusedDetail are the usual types whose detail says nothing to [comparison]: no map is made of it.
-var typesWithUnusedDetail = map[permissions.Type]bool{permissions.RequestCreated: true, permissions.RequestShown: true, permissions.RequestVoted: true,
-	permissions.RequestUsed: true, permissions.PermissionApplied: true}
+// typesWithUnusedDetail are the usual types whose detail [comparison] does not use: no map is made of it.
+var typesWithUnusedDetail = map[permissions.Type]bool{permissions.RequestCreated: true, permissions.RequestShown: true,
+	permissions.RequestVoted: true, permissions.RequestUsed: true, permissions.PermissionApplied: true}
 
 func (e *storedEntry) fields() []any {
 	return []any{
@@ -462,7 +462,7 @@ func (e *storedEntry) fields() []any {
 	}
 }
 
-// complete completes e as the view audit has it, after the entry before it. It returns its detail as a list, and makes no map of a silent one.
+// complete sets what the view audit has of e, after the entry before it. It returns its detail as a list, without a map of an unused one.
 func (e *storedEntry) complete(types map[int64]permissions.Type, before *permissions.Entry, known details) ([]string, error) {
 	e.Chain = before.Chain
 	switch kind := e.kind.(type) {

@@ -63,7 +63,8 @@ var (
 	insertSession = `INSERT INTO sessions (` + sessionColumns + `, turns, pruned) VALUES (` + parameters(sessionColumns) +
 		`, 0, FALSE) ON CONFLICT (id) DO NOTHING`
 
-	updateSession = `UPDATE sessions SET (` + changingSessionColumns + `) = (` + parameters(changingSessionColumns) + `) WHERE id = $11 AND version = $12`
+	updateSession = `UPDATE sessions SET (` + changingSessionColumns + `) = (` +
+		parameters(changingSessionColumns) + `) WHERE id = $11 AND version = $12`
 )
 
 // moveSession writes the row if its version is still the one that session was made from.

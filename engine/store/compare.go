@@ -126,8 +126,8 @@ var gateTables = []gateTable{
 }
 
 func newComparison() *comparison {
-	return &comparison{byID: map[uint64]*auditedRequest{}, byNumber: map[int64]*auditedPage{}, votes: map[uint64]struct{}{}, seed: maphash.MakeSeed(),
-		gates: map[uint64]latestEntry{}, sessions: map[permissions.ID]int64{}}
+	return &comparison{byID: map[uint64]*auditedRequest{}, byNumber: map[int64]*auditedPage{}, votes: map[uint64]struct{}{},
+		seed: maphash.MakeSeed(), gates: map[uint64]latestEntry{}, sessions: map[permissions.ID]int64{}}
 }
 
 // row is the key in gates of a table's row.
@@ -503,8 +503,8 @@ func (c *comparison) compareRequest(r *permissions.Request) error {
 
 const readPendingCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request IN (SELECT id FROM requests WHERE state = 'pending')`
 
-// checkOtherSeals checks the seals of sessions of our own agents that have not ended, of timetables, absences, and of copies of pending requests,
-// and that no later entry is about such a session.
+// checkOtherSeals checks the seals of sessions of our own agents that have not ended, of timetables, absences, and of copies of pending
+// requests, and that no later entry is about such a session.
 func (c *comparison) checkOtherSeals(ctx context.Context, from source, seals *sealer) error {
 	if seals == nil || c.own.seals == 0 {
 		return nil

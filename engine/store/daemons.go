@@ -124,8 +124,8 @@ func (s *Store) renewMembership(ctx context.Context) error {
 	})
 }
 
-// CheckLeases returns nil while no other daemon can have what [Store.AcquireLease] returned for. Where that is not certain, because this process was
-// halted, say, it asks the database.
+// CheckLeases returns nil while no other daemon can have what [Store.AcquireLease] returned for. Where that is not certain, because this
+// process was halted, say, it asks the database.
 func (s *Store) CheckLeases(ctx context.Context) error {
 	if s.server == nil || time.Since(s.server.clock.Load().sent) < 2*renewEvery {
 		return nil
@@ -172,8 +172,8 @@ const (
 		`WHERE leases.holder = excluded.holder`
 )
 
-// AcquireLease returns once this daemon alone may do what has that name, which is then so until the store is closed or of no use any more. With a
-// file it is so at once. The error is that of ctx.
+// AcquireLease returns once this daemon alone may do what has that name, which is then so until the store is closed or of no use any more.
+// With a file it is so at once. The error is that of ctx.
 func (s *Store) AcquireLease(ctx context.Context, name string) error {
 	if s.server == nil {
 		return nil

@@ -112,8 +112,8 @@ func closeReopenedRows[T any](ctx context.Context, s *Store, t *tx, c *compariso
 	}
 }
 
-// noEntryOpened reports whether the entries would say that a row was opened, and do not. They are read once more without their index: one that
-// lacks entries, perhaps by damage, takes no seal.
+// noEntryOpened reports whether the entries would say that a row was opened, and do not. They are read once more without their index: one
+// that lacks entries, perhaps by damage, takes no seal.
 func noEntryOpened[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T], row T) bool {
 	_, known := c.gates[c.row(g.table, g.key(&row)...)]
 	if made := g.made(row); !c.full || known || made.Before(c.since) || made.Before(c.restored.At) {

@@ -60,8 +60,8 @@ const (
 	maxChanges, keptChanges = 1000, `5000`
 )
 
-// prefetchQueries are the queries that a group of writes will make because other daemons have written, so that they cost one round trip. Where
-// that is not known yet, each costs its own.
+// prefetchQueries are the queries that a group of writes will make because other daemons have written, so that they cost one round trip.
+// Where that is not known yet, each costs its own.
 func (s *Store) prefetchQueries(group []*writeJob) (all []statement) {
 	if s.server == nil || !s.started || !s.server.isOutdated() {
 		return nil
@@ -107,8 +107,8 @@ func (s *Store) forgetChanged(ctx context.Context, from source, after, before, b
 	return err
 }
 
-// checkContinues returns nil if the audit goes on from the newest entry that this process knows, which only other daemons on the same server
-// may do.
+// checkContinues returns nil if the audit goes on from the newest entry that this process knows, which only other daemons on the same
+// server may do.
 func (s *Store) checkContinues(ctx context.Context, t *tx, known head) error {
 	if t.seq <= known.seq { // the next start must notice the loss
 		s.noteMark(known)

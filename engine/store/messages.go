@@ -179,7 +179,8 @@ func (s *Store) AddAgentMessage(ctx context.Context, u permissions.AgentMessage,
 		if waiting >= most {
 			return permissions.OutboxFull(retryUnsent)
 		}
-		t.exec(ctx, `INSERT INTO utterances (`+agentMessageColumns+`, done) VALUES ($1, $2, $3, $4, $5, $6, $7, FALSE)`, agentMessageFields(&u)...)
+		t.exec(ctx, `INSERT INTO utterances (`+agentMessageColumns+`, done) VALUES ($1, $2, $3, $4, $5, $6, $7, FALSE)`,
+			agentMessageFields(&u)...)
 		return nil
 	})
 }

@@ -142,7 +142,7 @@ const (
 	retryAfter = 10 * time.Second
 	// maxClockLead is how far a stored time may lie in the future before the clock counts as set back.
 	maxClockLead = time.Minute
-	// maxDenialLead is how far a denial may, in microseconds: it counts after the clock was set back, but not for years after it had been wrong.
+	// maxDenialLead is the same for a denial, in microseconds: it counts after the clock was set back, but not if the clock was years ahead.
 	maxDenialLead = `86400000000`
 )
 

@@ -98,10 +98,10 @@ func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int
 
 const readAllCopies = `SELECT ` + copyColumns + ` FROM copies ORDER BY request, person, connector, place`
 
-// sealSessionsAndCopies seals the sessions of our own agents, timetables, absences and copies with the store's key. Those that nobody could seal before
-// are accepted as they are, but not when a new life begins: then unchecked sessions and timetables stay without a seal, unchecked
-// copies count as not sent, no session holds any longer what was allowed it once, nobody is away, and no
-// proposed pairing can be confirmed. It adds counts to an entry's detail.
+// sealSessionsAndCopies seals the sessions of our own agents, timetables, absences and copies with the store's key. Those that nobody could
+// seal before are accepted as they are, but not when a new life begins: then unchecked sessions and timetables stay without a seal,
+// unchecked copies count as not sent, no session holds any longer what was allowed it once, nobody is away, and no proposed pairing can be
+// confirmed. It adds counts to an entry's detail.
 func (s *Store) sealSessionsAndCopies(ctx context.Context, t *tx, version int64, life bool, detail map[string]string) {
 	accepted := func(name string, holds func(*sealer) bool) bool {
 		ok := version == 0 && !life || s.from != nil && holds(s.from)

@@ -63,8 +63,8 @@ func remoteMountOf(path string, places []string) string {
 	return ""
 }
 
-// probeRemote has another process look at a path that leads to a remote file system: a thread of ours that hangs there would keep our process
-// from ending.
+// probeRemote has another process look at a path that leads to a remote file system: a thread of ours that hangs there would keep our
+// process from ending.
 func probeRemote(path string, places []string) {
 	if remoteMountOf(path, places) != "" {
 		probe(path)

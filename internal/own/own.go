@@ -39,8 +39,8 @@ func (l *Search) Find(path string) (what string, found bool) {
 	return p.what, p.inside || p.around
 }
 
-// HardLinked returns a regular file of the daemon's, named or in one of its folders, that has a hard link besides: it may lie in any folder.
-// Where one does not answer, [NewSearch] refuses all of its file system.
+// HardLinked returns a regular file of the daemon's, named or in one of its folders, that has a hard link besides: it may lie in any
+// folder. Where one does not answer, [NewSearch] refuses all of its file system.
 func HardLinked(files []string) (file string, found bool) {
 	places := remote(mounts())
 	for _, name := range files {
@@ -127,8 +127,8 @@ func NewSearch(files []string, steps *atomic.Uint64) *Search {
 		recentLandmarks.at, recentLandmarks.files, recentLandmarks.landmarks = time.Now(), slices.Clone(files), find(files)
 	}
 	return &Search{
-		steps: steps, landmarks: recentLandmarks.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, resolved: map[string]string{},
-		firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, budget: maxLooks, asked: map[string]bool{},
+		steps: steps, landmarks: recentLandmarks.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, asked: map[string]bool{},
+		resolved: map[string]string{}, firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, budget: maxLooks,
 	}
 }
 
@@ -316,7 +316,7 @@ type chain struct {
 	of []int
 }
 
-// checkCombined reports whether a path of several texts leads to the daemon's files: tools take a folder from one member and names from others.
+// checkCombined reports whether several texts joined lead to the daemon's files: tools take a folder from one member and names from others.
 func (l *Search) checkCombined(folder string, texts []string) bool {
 	same, last := make([]int, len(texts)), map[string]int{} // same is which text before is the same one, and its number; 0: none
 	for n, text := range texts {
