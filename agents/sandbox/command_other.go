@@ -14,7 +14,7 @@ import (
 // Command makes a command ready to be started. This system has no sandbox, so the mode must be [Off]. It runs in its own session,
 // which is killed when ctx ends. release must be called when the command has ended or will not be started: it kills what is left.
 func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *exec.Cmd, release func(), err error) {
-	if err := s.admit(w); err != nil {
+	if err := s.checkPolicy(w); err != nil {
 		return nil, nil, err
 	}
 	if len(argv) == 0 {
