@@ -91,13 +91,14 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	p.run = run
 	ready := make(chan struct{}) // the library's logger is set before it can log
 	unanswered := &wire.Unanswered{Most: maxUnanswered}
-	p.conn = sdk.NewConnection(p.countCalls(answer), unanswered.Writer(p.run.Stdin), newLines(run.Stdout, ready, updates, func(line []byte) error {
-		err := unanswered.Received(line)
-		if err != nil {
-			o.Log.Warn("program of an acp agent ended for what it says", "err", err)
-		}
-		return err
-	}))
+	p.conn = sdk.NewConnection(p.countCalls(answer), unanswered.Writer(p.run.Stdin),
+		newLines(run.Stdout, ready, updates, func(line []byte) error {
+			err := unanswered.Received(line)
+			if err != nil {
+				o.Log.Warn("program of an acp agent ended for what it says", "err", err)
+			}
+			return err
+		}))
 	p.conn.SetLogger(slog.New(debugHandler{o.Log.Handler()}))
 	close(ready)
 	p.works.Go(func() { // its output cannot be read any more

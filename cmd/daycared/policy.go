@@ -130,7 +130,7 @@ func (c *CLI) stored(ctx context.Context, since string) (calls []rules.Past, err
 	return calls, err
 }
 
-// pastOf returns a stored call with what became of it.
+// pastOf returns a stored call with its outcome.
 func pastOf(r permissions.Request, call permissions.Call) rules.Past {
 	dialect := r.Hook
 	if r.Caller.Ours() {

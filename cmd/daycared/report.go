@@ -62,7 +62,7 @@ func (c *CLI) reportCommand() *cobra.Command {
 	return cmd
 }
 
-// report is what people were asked in a time, what became of it, and what they were not asked. Only requests that are settled, and whose
+// report is what people were asked in a period, the outcomes, and what they were not asked. Only requests that are settled, and whose
 // words are still kept, count.
 type report struct {
 	Since   time.Time `json:"since"`
@@ -86,7 +86,7 @@ type report struct {
 	by          map[*[]reportRow]map[string]*reportRow
 }
 
-// outcomes counts prompts by what became of them.
+// outcomes counts prompts by outcome.
 type outcomes struct {
 	Allowed  int `json:"allowed"`
 	Denied   int `json:"denied"`

@@ -61,11 +61,11 @@ func (d *daemon) describe() admin.Daemon {
 	return self
 }
 
-// sameSettings is what to do about daemons on one database that go by different settings.
+// sameSettings is what to do about daemons on one database that have different settings.
 const sameSettings = "write the same people, routes, approvals, tools, rules, high_risk, limits and sandboxed into the configuration of " +
 	"each, and have each read it again (SIGHUP): a call goes by the settings of the daemon that it reaches"
 
-// noteSettings says to the other daemons on the database by which settings this one goes, and warns where another one goes by others.
+// noteSettings stores a hash of this daemon's settings for the others on the database, and warns if another one has different settings.
 func (d *daemon) noteSettings(cfg *config.Config) {
 	text, err := json.Marshal([]any{cfg.People, cfg.Routes, cfg.Approvals, cfg.Tools, cfg.Rules, cfg.HighRisk, cfg.Limits, cfg.Sandboxed})
 	ctx, done := context.WithTimeout(context.Background(), statusTime)

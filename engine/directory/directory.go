@@ -95,7 +95,7 @@ type Config struct {
 	Recovered func(ctx context.Context, via, person, group string) error
 	// Noticed is called when notices were stored.
 	Noticed func()
-	// ReadsChats reports whether this daemon hears what is written in chats; nil: it does.
+	// ReadsChats reports whether this daemon receives what is written in chats; nil: it does.
 	ReadsChats func() bool
 }
 
@@ -213,7 +213,7 @@ func reread[T any](ctx context.Context, d *Directory, read func(context.Context)
 	return nil
 }
 
-// ReadAgain is ReadPeople while the directory is in use. The caller sees to it that no lock changes meanwhile.
+// ReadAgain is ReadPeople while the directory is in use. The caller ensures that no lock changes meanwhile.
 func (d *Directory) ReadAgain(ctx context.Context) error {
 	d.pairing.Lock()
 	defer d.pairing.Unlock()
@@ -268,7 +268,7 @@ func (d *Directory) Operator(id connectors.Identity) (string, error) {
 	return d.Who(id)
 }
 
-// askingAccountFor is how long an account counts as one that agents ask from.
+// askingAccountFor is how long after its last request an account counts as one that agents ask from.
 const askingAccountFor = 30 * 24 * time.Hour
 
 // RefuseAskingAccount refuses, except the operator, an account from which a caller has asked, or anybody if that is empty: an agent that

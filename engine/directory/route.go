@@ -810,7 +810,7 @@ func spaced(all []time.Time) (kept []time.Time) {
 }
 
 // CurrentRecipients returns the recipients of r under these settings: the current ones who are still configured and not locked, and
-// those whom the route of r names now, unless parts of r can have had routes of their own when it was asked, where they could stand in for
+// those whom the route of r names now, unless parts of r can have had routes of their own when it was asked, where they could replace
 // people of another part. People who wait for an escalation keep waiting. The implicit operator, whom no route names, does not
 // replace people who were asked.
 func (s *Settings) CurrentRecipients(r permissions.Request, at time.Time) permissions.Reroute {

@@ -35,8 +35,8 @@ type comparison struct {
 	byID       map[uint64]*auditedRequest // what the entries say of a request that they name by its id, by hash of that
 	byNumber   map[int64]*auditedPage     // and by its number, without its last bits
 	votes      map[uint64]struct{}        // hashes of the votes that settled nothing
-	entryCount int                        // number of entries
-	gates      map[uint64]latestEntry     // last entry of each row, by hash of table and key
+	entryCount int
+	gates      map[uint64]latestEntry // last entry of each row, by hash of table and key
 
 	restored permissions.Entry        // newest StoreRestored
 	keeps    bool                     // keep the newest entry of every row
@@ -153,12 +153,12 @@ type auditedRequest struct {
 	is      uint8  // bits
 }
 
-// auditedPage has what is said of requests whose numbers follow each other.
+// auditedPage is what the entries say of requests with consecutive numbers.
 type auditedPage [1 << auditedPageBits]auditedRequest
 
 const auditedPageBits = 8
 
-// audited is what the entries say of a request so far, by its number, or where they name it by its id by that.
+// audited is what the entries say of a request so far, by its number, or by its id where they name it so.
 func (c *comparison) audited(number int64, id string) *auditedRequest {
 	if number > 0 {
 		page := c.byNumber[number>>auditedPageBits]
@@ -182,7 +182,7 @@ const (
 	isSettled
 	isUsed
 	isVoided
-	hasRow // its row is
+	hasRow
 )
 
 // part is a hash of the seed, which nobody can know beforehand.
@@ -257,7 +257,7 @@ func (c *comparison) addRowEntry(e *permissions.Entry) {
 	}
 }
 
-// confirms reports whether the entries say of a request what has to be; what they are silent of is true where they may have been deleted.
+// confirms reports whether the entries say what a request has; without an entry it is true where that may have been deleted.
 func (c *comparison) confirms(of auditedRequest, is uint8, told, want uint32, when time.Time) bool {
 	known := of.is&is != 0
 	return known && told == want || !known && when.Before(c.since)
@@ -282,7 +282,7 @@ func (c *comparison) noteKeys(v *Verified) {
 
 const readWaiting = `SELECT ` + backupColumns + ` FROM requests WHERE number BETWEEN $1 AND $2 AND state = 'pending' ORDER BY number`
 
-// checkPendingTexts checks of some requests that follow each other that the words of those that wait are those that they were asked in.
+// checkPendingTexts checks, of some consecutive requests, that the texts of the pending ones are those that were asked.
 func (c *comparison) checkPendingTexts(ctx context.Context, from source, rows []shapedRow) error {
 	pending := false
 	for i := range rows {
@@ -420,7 +420,7 @@ func (c *comparison) wouldRecordDeletion(row latestEntry, said restrictions) boo
 	return said.Since != nil && row.seq > max(*said.Since, missed) && (row.table != "tokens" || row.at >= c.pruned)
 }
 
-// hasMissingRequests reports whether the entries speak of a request that is not here, perhaps because it was pruned.
+// hasMissingRequests reports whether the entries name a request that is not here, perhaps because it was pruned.
 func (c *comparison) hasMissingRequests() bool {
 	lacks := func(of *auditedRequest) bool { return of.is != 0 && of.is&hasRow == 0 }
 	for _, page := range c.byNumber {

@@ -37,7 +37,7 @@ const (
 	countOthers = `SELECT COUNT(*) FROM daemons WHERE id <> $1 AND until > clock_timestamp()`
 )
 
-// join makes this opening one of the daemons that use the database.
+// join adds this opening to the daemons that use the database.
 func (s *Store) join(ctx context.Context) error {
 	at, now, others, sent := s.server, time.Time{}, false, time.Now()
 	if err := s.writer.QueryRowContext(ctx, joinDaemons, at.id, at.place, heldFor.Milliseconds()).Scan(&now, &others); err != nil {
@@ -54,8 +54,8 @@ func (s *Store) join(ctx context.Context) error {
 	return nil
 }
 
-// NoteSettings says by which settings this daemon goes, as a hash, to whoever looks at the daemons on the same database, and returns
-// whether another one goes by others. With a file there is no other.
+// NoteSettings stores a hash of this daemon's settings for the other daemons on the same database, and reports whether another one has
+// different settings. With a file there is no other.
 func (s *Store) NoteSettings(ctx context.Context, hash string) (differ bool, err error) {
 	if s.server == nil {
 		return false, nil
@@ -100,7 +100,7 @@ func (s *Store) runAlone(ctx context.Context) error {
 	return nil
 }
 
-// keepRenewing says again and again that this daemon runs, until ctx ends.
+// keepRenewing renews this daemon's membership regularly, until ctx ends.
 func (s *Store) keepRenewing(ctx context.Context) {
 	for pause(ctx, renewEvery) == nil {
 		if err := s.renewMembership(ctx); err != nil && ctx.Err() == nil {
@@ -109,7 +109,7 @@ func (s *Store) keepRenewing(ctx context.Context) {
 	}
 }
 
-// renewMembership says once that this daemon runs.
+// renewMembership records that this daemon runs.
 func (s *Store) renewMembership(ctx context.Context) error {
 	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		now, sent := time.Time{}, time.Now()
@@ -133,7 +133,7 @@ func (s *Store) CheckLeases(ctx context.Context) error {
 	return s.renewMembership(ctx)
 }
 
-// leave makes this opening none of the daemons, and gives back its leases at once.
+// leave removes this opening from the daemons, and releases its leases at once.
 func (s *Store) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), idleWait)
 	defer cancel()
@@ -158,7 +158,7 @@ func (s *Store) Now() time.Time {
 	return last.said.Add(time.Since(last.at))
 }
 
-// leaseRetry is how often a daemon looks whether a lease of another one is free.
+// leaseRetry is how often a daemon checks whether the lease of another one is free.
 const leaseRetry = 500 * time.Millisecond
 
 const (
@@ -210,7 +210,7 @@ func (s *Store) tryLease(ctx context.Context, name string, c *contact) (taken bo
 	})
 }
 
-// followInterval is how often a daemon looks whether others have written, besides being notified.
+// followInterval is how often a daemon checks whether others have written, besides being notified.
 const followInterval = time.Second
 
 // readVersions is the version, whether there are others, and the people who have inboxes open at them.
@@ -288,7 +288,7 @@ func (s *Store) checkFollows(list []permissions.Entry) error {
 	return nil
 }
 
-// noteKnown notes that this process knows the entries of a list. The mark covers what others took back, too.
+// noteKnown records that this process knows the entries of a list. The mark covers what others revoked, too.
 func (s *Store) noteKnown(list []permissions.Entry) {
 	if len(list) == 0 {
 		return
@@ -331,7 +331,7 @@ func (s *Store) listen(ctx context.Context, hint chan<- struct{}) {
 
 func (s *Store) listenOnce(ctx context.Context, hint chan<- struct{}) error {
 	config := s.server.config.Copy()
-	config.DialFunc = (&net.Dialer{}).DialContext // a silent connection is in order here
+	config.DialFunc = (&net.Dialer{}).DialContext // this connection may be silent
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ const (
 type memory struct {
 	rows       *rows
 	liveGrants ofCallers[permissions.Grant] // neither revoked, suspended nor recorded as ended
-	// withoutUnheeded are the callers of whom nothing was denied or not answered in time lately, with empty lists.
+	// withoutUnheeded are callers without a recent request that was denied or not answered in time, with empty lists.
 	withoutUnheeded ofCallers[permissions.Unheeded]
 	tail            tailEntries
 }

@@ -91,7 +91,7 @@ func (o *ownEntries) begin(after, until int64) {
 	o.own = append(o.own, [2]int64{after, until})
 }
 
-// end notes what became of the entries that begin noted last. Those of a commit whose outcome is unknown are passed on like others.
+// end records whether the entries that begin noted last were committed. Those of an indeterminate commit are passed on like others.
 func (o *ownEntries) end(committed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -247,10 +247,10 @@ func (at *postgres) begin(
 // channelName is that of the notifications between daemons. Their content is the id of the daemon that wrote.
 const channelName = "daycared"
 
-// notifyOthers goes behind a commit. It is only a hint: the others look by themselves.
+// notifyOthers follows a commit. It is only a hint: the others also check regularly.
 const notifyOthers = `SELECT pg_notify('` + channelName + `', $1)`
 
-// ended notes what became of the transaction that began last.
+// ended records whether the transaction that began last was committed.
 func (at *postgres) ended(committed bool) {
 	if !committed {
 		at.indeterminate = at.began
@@ -293,7 +293,7 @@ func (at *postgres) committed(ctx context.Context, conn *sql.Conn) (is bool, err
 	return is, err
 }
 
-// signal has whoever waits for a channel of capacity one look once more.
+// signal notifies whoever waits for a channel of capacity one, without blocking.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -395,7 +395,7 @@ const (
 	readPending = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number IN (` + readPendingNumbers + `) ` +
 		`ORDER BY number`
 
-	// readPendingFromEnd does not go by number: most requests are not pending.
+	// readPendingFromEnd does not search by number: most requests are not pending.
 	readPendingFromEnd = `SELECT number FROM requests WHERE state = 'pending' AND ($1 = '' OR EXISTS (SELECT 1 FROM ` + askedOf +
 		` WHERE person.value = $1)) ORDER BY +number DESC LIMIT 1 OFFSET 0 + $2`
 )
@@ -415,7 +415,7 @@ func (s *Store) Pending(ctx context.Context, asked string, after permissions.ID,
 }
 
 const (
-	// readHistory goes by number, from a first one on: a page must not sort all that was decided since.
+	// readHistory reads by number, from a first one on: a page must not sort all that was decided since.
 	readHistory = `SELECT ` + sealedRequest + ` FROM requests WHERE number > $1 AND state <> 'pending' AND NOT pruned ` +
 		`AND +decided_at >= $2 AND ($3 = '' OR caller = $3) ` +
 		`AND ($4 = '' OR EXISTS (SELECT 1 FROM ` + askedOf + ` WHERE person.value = $4)) ORDER BY number LIMIT 0 + $5`
@@ -441,7 +441,7 @@ func (s *Store) History(ctx context.Context, of permissions.Past) ([]permissions
 }
 
 const (
-	// lately counts what became of a caller's requests in a time; it goes by when they were decided, as does latest.
+	// lately counts a caller's requests by outcome in a period; it selects by the time of the decision, as does latest.
 	lately = `SELECT COUNT(*) FILTER (WHERE state = 'approved'), COUNT(*) FILTER (WHERE state = 'denied') FROM requests ` +
 		`WHERE state <> 'pending' AND pruned = FALSE AND decided_at >= $1 AND decided_at < $2 AND caller = $3`
 

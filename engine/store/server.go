@@ -78,10 +78,10 @@ const noTable, noColumn = "42P01", "42703"
 type Daemon struct {
 	Place    string // where it runs, for people
 	Leases   string // what it alone does, separated by commas
-	Settings string // a hash of those that it goes by; empty: it has not said yet
+	Settings string // a hash of its settings; empty: not stored yet
 }
 
-// Differ reports whether its daemons go by different settings.
+// Differ reports whether its daemons have different settings.
 func (s Server) Differ() bool {
 	hash := ""
 	for _, d := range s.Daemons {

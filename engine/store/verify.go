@@ -22,7 +22,7 @@ import (
 // Verify reads every chain from its start, or from where one of its entries signs off what was pruned, and returns the
 // heads. Then it compares the rows that open a gate, and the requests, with their seals and entries. The error names
 // the entry at which a chain is broken, or the row that differs. The daemon's own chain has to reach the last commit.
-// What is written meanwhile is verified, too. The functions are told again and again how many of all entries and requests are done.
+// What is written meanwhile is verified, too. The functions are called regularly with how many of all entries and requests are done.
 func (s *Store) Verify(ctx context.Context, told ...func(done, all int64)) (heads []permissions.Head, err error) {
 	var h head
 	known := s.turn(ctx, func(context.Context, *sql.Conn) error {
@@ -212,7 +212,7 @@ func (c *verification) readNames(ctx context.Context, from source) error {
 	return err
 }
 
-// begin reads what the store says of itself, and which chains there are.
+// begin reads the store's record of itself, and which chains there are.
 func (c *verification) begin(ctx context.Context, from source) (err error) {
 	if c.sealed, err = hasSeals(ctx, from); err != nil {
 		return err

@@ -32,7 +32,7 @@ func mounts() (all []mount) {
 	return all
 }
 
-// isRemote goes by the kind of file system of a row.
+// isRemote reports whether the file system of a row is of a remote kind.
 func isRemote(row []string) bool {
 	at := slices.Index(row, "-")
 	if at < 0 || at+1 >= len(row) {

@@ -105,8 +105,8 @@ type landmarks struct {
 	remote        []string      // file systems
 }
 
-// recentLandmarks are the landmarks found last: a request is judged several times in a moment.
-var recentLandmarks struct {
+// recent are the landmarks found last: a request is judged several times in a moment.
+var recent struct {
 	mu    sync.Mutex
 	files []string
 	at    time.Time
@@ -121,13 +121,13 @@ var pendingLooks = Watched{StepTimeout: stepTimeout / 2, most: 1}
 
 // NewSearch begins a search. It counts its steps, which end where a file system does not answer.
 func NewSearch(files []string, steps *atomic.Uint64) *Search {
-	recentLandmarks.mu.Lock()
-	defer recentLandmarks.mu.Unlock()
-	if !slices.Equal(files, recentLandmarks.files) || time.Since(recentLandmarks.at) > reuseFor {
-		recentLandmarks.at, recentLandmarks.files, recentLandmarks.landmarks = time.Now(), slices.Clone(files), find(files)
+	recent.mu.Lock()
+	defer recent.mu.Unlock()
+	if !slices.Equal(files, recent.files) || time.Since(recent.at) > reuseFor {
+		recent.at, recent.files, recent.landmarks = time.Now(), slices.Clone(files), find(files)
 	}
 	return &Search{
-		steps: steps, landmarks: recentLandmarks.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, asked: map[string]bool{},
+		steps: steps, landmarks: recent.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, asked: map[string]bool{},
 		resolved: map[string]string{}, firsts: map[string]*[256][]os.DirEntry{}, below: map[string]int{}, budget: maxLooks,
 	}
 }
@@ -628,7 +628,7 @@ type Links struct {
 	left   int      // of MaxLinks
 }
 
-// Follow begins to.
+// Follow returns Links that have followed nothing yet.
 func Follow() *Links { return &Links{remote(mounts()), MaxLinks} }
 
 // ofProcess matches what is another file for each process.
