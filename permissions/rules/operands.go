@@ -1,0 +1,221 @@
+package rules
+
+import (
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/daycared/daycared/permissions/acts"
+)
+
+// What the words of a program name: files, hosts, texts and values of options.
+
+// hostsIn are the hosts that a word of a program may name without a scheme, as in user@HOST:PATH, HOST/PATH and HOST:PORT.
+func hostsIn(word string) (hosts []string) {
+	_, value, _ := strings.Cut(word, "=")
+	for _, part := range []string{word, value} {
+		part = strings.TrimLeft(part[strings.LastIndex(part, "@")+1:], "/")
+		if end := strings.IndexAny(part, "/"); end >= 0 {
+			part = part[:end]
+		}
+		host, _, _ := strings.Cut(part, ":")
+		for _, name := range []string{host, part} {
+			if name = acts.HostOf("http://" + name); name != "" && !slices.Contains(hosts, name) {
+				hosts = append(hosts, name)
+			}
+		}
+	}
+	return hosts
+}
+
+// operands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
+// as a file that may be read and written.
+func (j *judge) operands(a *acts.Act, hidden bool) {
+	name, words := baseName(a.Words[0]), a.Words[1:]
+	text := textsOf(a)
+	isReader, isWriter := slices.Contains(readers, name), slices.Contains(writers, name)
+	isWriting := isReader && changes(name, words)
+	if !hidden && name == "rg" && findsSecrets(words) {
+		j.doubt("its pattern of names may find files that look like secrets")
+	}
+	fetching := name == "curl" || name == "wget"
+	hosts := len(j.others[Deny][fetches])+len(j.others[Ask][fetches]) > 0
+	for n, word := range words {
+		_, value, joined := strings.Cut(word, "=")
+		host, address := addressOf(word)
+		if !text[n+1] && !address && hosts {
+			for _, host := range hostsIn(word) {
+				j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: true})
+			}
+		}
+		switch {
+		case text[n+1]:
+		case address || fetching && !strings.HasPrefix(word, "-"):
+			j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: hidden})
+			if name == "wget" && !slices.ContainsFunc(words, printed) || name == "curl" && slices.ContainsFunc(words, savesByName) {
+				j.items = append(j.items, item{kind: writes, act: a, name: savedAs(word), hidden: hidden})
+			}
+		case strings.HasPrefix(word, "-") || word == "":
+			if joined && value != "" {
+				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true})
+			}
+			if !strings.HasPrefix(word, "--") && len(word) > 2 && !joined { // -fFILE
+				j.items = append(j.items, item{kind: writes, act: a, name: word[2:], hidden: true})
+			}
+		case isWriter, (name == "uniq" || name == "xxd") && second(words, n), name == "ln",
+			name == "cp" && (n == len(words)-1 || targeted(words)):
+			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: hidden})
+		case isReader, name == "cp":
+			j.items = append(j.items, item{kind: reads, act: a, name: word, inside: true, hidden: hidden})
+			if isWriting {
+				j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: true})
+			}
+		default:
+			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: true})
+			for _, part := range strings.FieldsFunc(word, func(r rune) bool { return name == "git" && (r == ':' || r == ')') }) { // HEAD:FILE
+				j.items = append(j.items, item{kind: reads, act: a, name: strings.TrimLeft(part, "/!^"), hidden: true})
+			}
+			if joined {
+				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true})
+			}
+		}
+	}
+	for _, folder := range a.In {
+		if readsOwn(a) {
+			hidden := hidden || j.isHere(folder) || strings.Contains(folder, acts.Computed) // which is in doubt anyway
+			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{folder}}, name: folder, hidden: hidden})
+		}
+	}
+	j.copied(name, a, hidden)
+}
+
+// readsOwn reports whether a program may read the folder that it runs in: it is given no other. A word may be an option's value.
+func readsOwn(a *acts.Act) bool {
+	name, text := baseName(a.Words[0]), textsOf(a)
+	if !slices.Contains(listing, name) && !searches(a.Words) {
+		return false
+	}
+	named := false
+	for n, word := range a.Words[1:] {
+		if strings.HasPrefix(word, "-") {
+			return true
+		}
+		named = named || !text[n+1] && name != "fd"
+	}
+	return !named
+}
+
+// changes reports whether a reader may change or remove what its operands name, by an option of its own or by a program that find runs.
+// Letters may be joined, and long names cut.
+func changes(name string, words []string) bool {
+	options := map[string][2]string{"sort": {"o", "--o"}, "base64": {"o", "--o"}, "less": {"oO", "--l"}, "tree": {"o", "--o"},
+		"gofmt": {"w", "--w"}, "yq": {"i", "--in"}}[name]
+	for n, w := range words {
+		switch long := strings.HasPrefix(w, "--"); {
+		case name == "find" && runsFound(wildcard{before: w}):
+			if !strings.HasPrefix(w, "-exec") && !strings.HasPrefix(w, "-ok") || n+1 == len(words) {
+				return true
+			}
+			run := baseName(words[n+1])
+			reads := slices.Contains(readers, run) && run != "find" && !changes(run, words[n+2:])
+			if !reads && !slices.Contains(texts, run) {
+				return true
+			}
+		case long && options[1] != "" && strings.HasPrefix(strings.ToLower(w), options[1]),
+			!long && strings.HasPrefix(w, "-") && strings.ContainsAny(w, options[0]):
+			return true
+		}
+	}
+	return false
+}
+
+// copied adds what a program that copies, moves or links writes if its last operand is a folder.
+func (j *judge) copied(name string, a *acts.Act, hidden bool) {
+	if !slices.Contains([]string{"cp", "mv", "ln", "install"}, name) {
+		return
+	}
+	names := slices.DeleteFunc(slices.Clone(a.Words[1:]), func(w string) bool { return w == "" || w[0] == '-' })
+	for n, into := range names {
+		for _, from := range names {
+			if from != into && (n == len(names)-1 || targeted(a.Words[1:])) {
+				j.items = append(j.items, item{kind: writes, act: a, name: into + "/" + filepath.Base(from), into: into, hidden: hidden})
+			}
+		}
+	}
+}
+
+// printed reports whether an option of wget has what it fetches printed, or not kept.
+func printed(option string) bool {
+	return slices.Contains([]string{"-O-", "-qO-", "--output-document=-", "--spider"}, option)
+}
+
+// savesByName reports whether an option of curl has what it fetches saved under the name in its address.
+func savesByName(option string) bool {
+	return strings.HasPrefix(option, "--remote-name") || !strings.HasPrefix(option, "--") && option != "" && option[0] == '-' &&
+		strings.Contains(option, "O")
+}
+
+// savedAs returns the name under which an address is saved.
+func savedAs(address string) string {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return acts.Computed
+	case path.Base("/"+u.Path) == "/" || strings.HasSuffix(u.Path, "/"):
+		return "index.html"
+	}
+	return path.Base(u.Path)
+}
+
+// second reports whether the word at n is not the first operand.
+func second(words []string, n int) bool {
+	return slices.ContainsFunc(words[:n], func(w string) bool { return !strings.HasPrefix(w, "-") })
+}
+
+// targeted reports whether an option names the folder that cp copies to.
+func targeted(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		return strings.HasPrefix(w, "--t") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "t")
+	})
+}
+
+// textsOf reports which words of a program are certainly only text.
+func textsOf(a *acts.Act) []bool {
+	text := make([]bool, len(a.Words))
+	name := a.Words[0]
+	for i, word := range a.Words {
+		switch {
+		case i == 0:
+		case slices.Contains(texts, name):
+			text[i] = true
+		case name == "git" && (a.Words[i-1] == "-m" || a.Words[i-1] == "--message") &&
+			slices.Contains([]string{"commit", "tag", "merge"}, a.Words[1]):
+			text[i] = true
+		case slices.Contains([]string{"grep", "egrep", "fgrep", "rg", "jq"}, name) && !strings.HasPrefix(word, "-"):
+			text[i] = !second(a.Words[1:], i-1) && !slices.ContainsFunc(a.Words[1:], func(w string) bool { return mayTakeValue(name, w) })
+		}
+	}
+	return text
+}
+
+// mayTakeValue reports whether a word is an option of grep and the like that may take a value.
+func mayTakeValue(name, w string) bool {
+	switch {
+	case len(w) < 2 || w[0] != '-':
+		return false
+	case w[1] == '-':
+		return !slices.Contains(plainLong, w)
+	}
+	return strings.ContainsAny(w, "ef0123456789ABCmdDgtTjM") || name == "rg" && strings.Contains(w, "r")
+}
+
+// addressOf returns the host of a word that is an address.
+func addressOf(word string) (host string, is bool) {
+	scheme, _, is := strings.Cut(word, "://")
+	if !is || scheme == "" || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
+		return "", false
+	}
+	return acts.HostOf(word), true
+}
