@@ -28,7 +28,7 @@ var effects = func() map[string]Effect {
 	for effect, names := range map[Effect]string{
 		DoesExecute: "bash sh zsh fish shell terminal cmd powershell pwsh runshellcommand runcommand execcommand executecommand execute exec " +
 			"acpexecute localshell containerexec shellcommand runterminalcmd runterminalcommand runinterminal bashtool " +
-			"unifiedexec monitor",
+			"unifiedexec monitor writebash writepowershell writestdin sendtoterminal terminalinput",
 		DoesEdit: "write edit multiedit notebookedit editnotebook create applypatch patch writefile editfile replace strreplaceeditor " +
 			"strreplacebasededittool strreplace insert searchreplace createfile createdirectory replacestringinfile " +
 			"multireplacestringinfile inserteditintofile editnotebookfile movefile copyfile deletefile removefile " +

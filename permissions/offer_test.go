@@ -213,7 +213,9 @@ func TestRunsCode(t *testing.T) {
 		"run_command": true, "Bash": true, "bash": true, "sh": true, "mcp__host__exec": true, "run_shell_command": true,
 		"run_terminal_cmd": true, "python3": true, "code_interpreter": true, "execute_code": true, "PowerShell": true,
 		"node18": true, "my-zsh": true, "RunCommand": true, "run_tests": true, "js.eval": true, "runScript": true,
-		"evalJs": true, "notebook_run_cell": true, "perl": true, "runJS": true, "EvalX": true, "Write": false, "writeX": false,
+		"write_bash": true, "write_powershell": true, "write_stdin": true,
+		"send_to_terminal": true, "terminal_input": true, "evalJs": true,
+		"notebook_run_cell": true, "perl": true, "runJS": true, "EvalX": true, "Write": false, "writeX": false,
 		"write_file": false, "publish_notes": false, "refresh_token": false, "fetch_url": false, "describe": false,
 		"retrieval": false, "list_subscriptions": false, "crunch": false, "": false,
 	} {

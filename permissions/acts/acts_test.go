@@ -240,6 +240,8 @@ func TestDeeds(t *testing.T) {
 		return string(text)
 	}
 	calls := func(tool string) Deed { return Deed{Verb: Calls, Tool: tool} }
+	loose := func(tool string) Deed { return Deed{Verb: Calls, Tool: tool, Loose: true} }
+	types := func(text string) Deed { return Deed{Verb: Keeps, Command: text, Typed: true} }
 	for _, c := range []struct {
 		dialect, tool, input string
 		want                 Deed
@@ -251,19 +253,31 @@ func TestDeeds(t *testing.T) {
 		{"claude-code", "Bash", `{}`, calls("Bash")},
 		{"claude-code", "Bash", `[]`, calls("Bash")},
 		{"codex", "shell", `{"command":["ls","a b"]}`, Deed{Verb: Strays, Command: "ls 'a b'"}},
-		{"codex", "shell", `{"command":["ls",1]}`, calls("shell")},
+		{"codex", "shell", `{"command":["ls",1]}`, loose("shell")},
 		{"acp", "acp_execute", `{"command":["ls"]}`, Deed{Verb: Strays, Command: "ls"}},
 		{"claude-code", "Bash", `{"command":["ls","&&","touch","zz"]}`, calls("Bash")},
 		{"gemini", "run_shell_command", `{"command":["ls"]}`, calls("run_shell_command")},
 		{"opencode", "bash", `{"command":["ls"]}`, calls("bash")},
-		{"copilot", "bash", `{"command":["ls"]}`, calls("bash")},
-		{"cursor", "Shell", `{"command":["ls"]}`, calls("Shell")},
-		{"vscode", "run_in_terminal", `{"command":["ls"]}`, calls("run_in_terminal")},
+		{"copilot", "bash", `{"command":["ls"]}`, loose("bash")},
+		{"cursor", "Shell", `{"command":["ls"]}`, loose("Shell")},
+		{"vscode", "run_in_terminal", `{"command":["ls"]}`, loose("run_in_terminal")},
 		{"", "Bash", `{"command":["ls"]}`, calls("Bash")},
 		{"codex", "shell", `{"command":"ls","workdir":"/x"}`, Deed{Verb: Runs, Command: "ls", Folder: "/x"}},
 		{"codex", "shell", `{"command":"ls","workdir":null}`, Deed{Verb: Strays, Command: "ls"}},
-		{"codex", "shell", `{"command":"ls","workdir":""}`, calls("shell")},
+		{"codex", "shell", `{"command":"ls","workdir":""}`, loose("shell")},
 		{"copilot", "bash", `{"command":"ls"}`, Deed{Verb: Keeps, Command: "ls"}},
+		{"copilot", "powershell", `{"command":"ls"}`, Deed{Verb: Keeps, Command: "ls"}},
+		{"codex", "exec_command", `{"cmd":"ls","workdir":"/x"}`, Deed{Verb: Runs, Command: "ls", Folder: "/x"}},
+		{"codex", "exec_command", `{"cmd":"ls","shell":"zsh"}`, loose("exec_command")},
+		{"codex", "shell_command", `{"command":"ls"}`, Deed{Verb: Strays, Command: "ls"}},
+		{"acp", "acp_execute", `{"command":"ls","x":1}`, calls("acp_execute")},
+		{"copilot", "write_bash", `{"sessionId":"1","input":"a{enter}b{up}\r","delay":5}`, types("a\nb\b\n")},
+		{"copilot", "write_powershell", `{"shellId":"1","input":"a"}`, types("a")},
+		{"codex", "write_stdin", `{"session_id":1,"chars":"\u0003"}`, types("")},
+		{"codex", "write_stdin", `{"session_id":1,"chars":"a\u0003"}`, types("a\x03")},
+		{"codex", "write_stdin", `{"session_id":1}`, Deed{Verb: Keeps}},
+		{"vscode", "send_to_terminal", `{"id":"1","command":"a"}`, types("a")},
+		{"vscode", "terminal_input", `{"input":"a","x":1}`, Deed{Verb: Calls, Tool: "terminal_input", Command: "a", Typed: true, Loose: true}},
 		{"claude-code", "Read", `{"file_path":"a"}`, Deed{Verb: Views, Names: []string{"a"}}},
 		{"claude-code", "Read", `{}`, Deed{Verb: Views, Names: []string{""}}},
 		{"claude-code", "Read", `{"file_path":""}`, calls("Read")},

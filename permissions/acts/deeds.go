@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // Verb is what a tool does with the object that its input names.
@@ -17,6 +19,7 @@ const (
 	Runs    Verb = "runs"    // a command, in a new shell
 	Keeps   Verb = "keeps"   // a command, in a shell that keeps its folder and variables from one call to the next
 	Strays  Verb = "strays"  // a command, in a folder that is not told; [Runs] if it is
+	Types   Verb = "types"   // of tools.txt alone: a text into a shell that runs already, which is [Keeps]
 	Views   Verb = "reads"   // a file or folder
 	Lists   Verb = "lists"   // files by a pattern
 	Writes  Verb = "writes"  // a file
@@ -35,6 +38,8 @@ type Deed struct {
 	Pattern string   // of Lists
 	Host    string   // of Fetches, with its port unless that is 80 or 443; empty if the address has none
 	Tool    string   // of Calls and Notes: SERVER/NAME, or the name of a tool that has no server
+	Typed   bool     // of Keeps, and of Calls that would be: its command is a text for a shell that runs already
+	Loose   bool     // of Calls: a shell of which nobody knows the folder, with an input that is not known
 }
 
 // daycared and anyone stand in [knownTools] for our own agents and for callers without a dialect.
@@ -65,10 +70,16 @@ func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 	for row := range strings.Lines(knownTools) {
 		f := strings.Fields(row)
 		if slices.Contains(strings.Split(f[0], ","), dialect) && slices.Contains(strings.Split(f[1], ","), tool) {
-			if d, ok := deed(Verb(f[2]), f[3:], input); ok {
-				return d
+			verb := Verb(f[2])
+			d, ok := deed(verb, f[3:], input)
+			if !ok {
+				d = Deed{Verb: Calls, Tool: tool}
+				d.Loose = dialect != permissions.HookACP && (verb == Keeps || verb == Strays || verb == Types)
 			}
-			return Deed{Verb: Calls, Tool: tool}
+			if verb == Types {
+				d.Command, d.Typed = typed(f[3], input)
+			}
+			return d
 		}
 	}
 	return Deed{Verb: Calls, Tool: serverTool(dialect, tool)}
@@ -101,6 +112,22 @@ func serverTool(dialect, tool string) string {
 	return server + "/" + name
 }
 
+// keys are how Copilot CLI's tools name keys. What those other than Enter make of a line is not known, so such a text is not read.
+var keys = strings.NewReplacer("{enter}", "\n", "\r", "\n",
+	"{up}", "\b", "{down}", "\b", "{left}", "\b", "{right}", "\b", "{backspace}", "\b")
+
+// typed returns the text that a member has for a shell that runs already, as a command. A key that interrupts or ends, alone, is none.
+func typed(member string, given json.RawMessage) (command string, is bool) {
+	var input map[string]json.RawMessage
+	if json.Unmarshal(given, &input) != nil || json.Unmarshal(input[member], &command) != nil {
+		return "", false
+	}
+	if strings.Trim(command, "\x03\x04") == "" {
+		return "", true
+	}
+	return keys.Replace(command), true
+}
+
 // deed reads the input of a known tool.
 func deed(verb Verb, names []string, given json.RawMessage) (d Deed, ok bool) {
 	var input map[string]json.RawMessage
@@ -117,6 +144,9 @@ func deed(verb Verb, names []string, given json.RawMessage) (d Deed, ok bool) {
 		return value
 	}
 	what := text(names[0])
+	if verb == Types {
+		return Deed{Verb: Keeps}, true
+	}
 	commands := verb == Runs || verb == Keeps || verb == Strays
 	if list, are := commandWords(input[names[0]]); verb == Strays && are { // for the shells of others it is a text
 		what = list

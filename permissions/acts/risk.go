@@ -53,6 +53,10 @@ func listed(found map[Risk]bool) []Risk {
 func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 	in := readInput(c.Input)
 	f := &finder{root: r.Cwd, found: map[Risk]bool{}}
+	d := DeedOf(cmp.Or(r.Hook, DialectOf(c.Tool)), c.Tool, c.Input)
+	if d.Typed {
+		in.commands = slices.DeleteFunc([]string{d.Command}, func(text string) bool { return text == "" })
+	}
 	folder := in.folderIn(r)
 	effect, compared := permissions.EffectOf(c.Tool), slices.Concat(in.commands, in.code)
 	strict := effect == permissions.DoesExecute && !interprets(c.Tool)
@@ -72,7 +76,7 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 			}
 		}
 	case known && strict:
-		f.found[Unread] = f.found[Unread] || len(compared) == 0
+		f.found[Unread] = f.found[Unread] || len(compared) == 0 && !d.Typed
 		for _, name := range in.writes {
 			f.touches(Act{at: []string{folder}}, name, true)
 		}

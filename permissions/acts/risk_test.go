@@ -446,6 +446,13 @@ func TestFilesOfEditsAndReadsAreJudgedByWhereTheyAre(t *testing.T) {
 		{"mcp__ops__read", `{"command":"rm -rf src"}`, []Risk{Destroys}},
 		{"mcp__launch", `{"input":{"command":"rm -rf src"},"server":"ops"}`, []Risk{Destroys}}, // as Cursor's hook has it
 		{"write_stdin", `{"session_id":1,"chars":"rm -rf src\n"}`, []Risk{Destroys}},
+		{"write_stdin", `{"session_id":1,"chars":""}`, nil}, {"write_stdin", `{"session_id":1,"chars":"\u0003"}`, nil},
+		{"write_stdin", `{"session_id":1,"chars":"y\r"}`, nil}, {"write_stdin", `{"session_id":1,"chars":"\u001b[A\r"}`, []Risk{Unread}},
+		{"write_bash", `{"shellId":"1","input":"rm -rf src{enter}"}`, []Risk{Destroys}},
+		{"write_bash", `{"shellId":"1","input":"{up}{enter}"}`, []Risk{Unread}}, {"write_bash", `{"shellId":"1"}`, []Risk{Unread}},
+		{"write_powershell", `{"input":"rm -rf src","x":1}`, []Risk{Destroys}},
+		{"send_to_terminal", `{"id":"1","command":"rm -rf src"}`, []Risk{Destroys}},
+		{"terminal_input", `{"input":"rm -rf src"}`, []Risk{Destroys}},
 		{"mcp__db__execute_sql", `{"sql":"DROP TABLE users"}`, []Risk{Destroys}},
 		{"mcp__db__query", `{"query":"select 1"}`, nil},
 		{"web_search", `{"query":"how to drop table users"}`, nil},

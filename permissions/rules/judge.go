@@ -303,7 +303,10 @@ func (j *judge) read() {
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: d.Host})
 			return
 		case acts.Calls, acts.Notes:
-			j.suspect()
+			if d.Loose {
+				j.doubt("nobody said in which folder it runs")
+			}
+			j.suspect(d.Command)
 			if namesSearch(d.Tool) && !strings.Contains(d.Tool, "/") { // of no server, so it is in the folder of the call
 				j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: ".", search: true, may: true})
 			}
@@ -355,9 +358,13 @@ func (j *judge) strictest() (i item, e Effect, p *pattern) {
 	return i, e, p
 }
 
-// suspect adds what the input of a tool that is not known says that it does, for deny and ask rules.
-func (j *judge) suspect() {
+// suspect adds what the input of a tool that is not known says that it does, for deny and ask rules. typed is what it types into a
+// shell.
+func (j *judge) suspect(typed string) {
 	commands, files := acts.Suspected(j.Input)
+	if typed != "" {
+		commands = append(commands, typed)
+	}
 	for _, text := range commands {
 		at := len(j.items)
 		j.command(text, cmp.Or(j.Folder, acts.Computed))

@@ -174,6 +174,30 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
+// TestInputForARunningShellIsACommandOfIt: deny rules hold for it, and what is asked about is allowed once only.
+func TestInputForARunningShellIsACommandOfIt(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: []string{"run git push"}}, Rule{Allow: []string{"run ls"}})
+	for tool, input := range map[string]string{
+		"copilot write_bash": `{"sessionId":"1","input":"%s{enter}"}`, "copilot write_powershell": `{"shellId":"1","input":"%s\n"}`,
+		"copilot powershell": `{"command":"%s"}`, "copilot bash": `{"command":"%s","x":1}`,
+		"codex write_stdin":       `{"session_id":1,"chars":"%s\r"}`,
+		"vscode send_to_terminal": `{"id":"1","command":"%s"}`, "vscode terminal_input": `{"input":"%s","x":1}`,
+		"codex exec_command": `{"cmd":"%s"}`, "codex shell_command": `{"command":"%s"}`,
+	} {
+		dialect, name, _ := strings.Cut(tool, " ")
+		for text, want := range map[string]Effect{"git push": Deny, "ls": ""} {
+			call := Call{Dialect: dialect, Tool: name, Folder: shop, Root: shop, Resolve: links(shop)}
+			call.Input = json.RawMessage(fmt.Sprintf(input, text))
+			if v := s.Judge(call); v.Effect != want {
+				t.Errorf("%s of %s is %q, want %q; %v", tool, text, v.Effect, want, v.Reasons)
+			}
+			if _, _, whole := Names(call, 1000); whole {
+				t.Errorf("%s of %s does the same again", tool, text)
+			}
+		}
+	}
+}
+
 // What stands in a call may be a name wherever it stands; what cannot be known from it makes the names not whole.
 func TestTheTextOfACallMayHaveNames(t *testing.T) {
 	for command, known := range map[string]bool{
