@@ -221,7 +221,8 @@ type Prompt struct {
 	Hasty  bool               // To approved many in a row just now, so that this one can be allowed only a little later
 	Lately permissions.Lately // what the agent did before, of a pending request; zero: nothing is known
 	Locked bool               // To is locked or no longer configured: show no way to answer
-	// Untitled says that the message shows no more than the title, and is to show all: an answer that allows counts once it does.
+	// Untitled says that the message shows no more than the title, and is to show all: an answer that allows counts once it does. It came
+	// without a file, so what needs one is sent anew.
 	Untitled bool
 	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
 	// current prompt, or an error to return because nothing is to be sent any more. It begins unless something else is sent before the card.
@@ -268,6 +269,11 @@ func (b Burst) ForAll(a permissions.Answer) (at []int) {
 		}
 	}
 	return at
+}
+
+// Untitled reports whether the message shows no more than the title of something that waits, and is to show all.
+func (b Burst) Untitled() bool {
+	return slices.ContainsFunc(b.Items, func(it Item) bool { return it.Untitled && it.Request.State == permissions.Pending })
 }
 
 // Unseen are those of ForAll that have to be opened before all can be allowed.

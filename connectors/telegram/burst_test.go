@@ -336,6 +336,37 @@ func TestBetweenAListAndTelegramsAnswer(t *testing.T) {
 	}
 }
 
+// TestTitlesThatCannotBeEditedAreSentWhole: after a reload that shows more, what its person has deleted is not taken for redrawn.
+func TestTitlesThatCannotBeEditedAreSentWhole(t *testing.T) {
+	s := newEnv(t, func(s *env) {
+		few(s)
+		s.settings.OnlyTitles = map[string]bool{Name: true}
+	})
+	for n, q := range []permissions.Request{network("first"), network("second"), network("third"), calling("write_file", "long", 500)} {
+		s.ask(q)
+		s.until("it waits", func() bool {
+			waiting, err := s.CountPending(t.Context())
+			return err == nil && waiting == n+1
+		})
+		s.until("it is shown", s.upToDate)
+	}
+	s.list(2)
+	for _, m := range s.phones["fay"].Messages() {
+		if m.FromBot {
+			s.phones["fay"].Deletes(m.ID)
+		}
+	}
+	whole := s.settings
+	whole.OnlyTitles = nil
+	s.Configure(whole)
+	for _, text := range []string{"first", "second", "third", strings.Repeat("x", 500)} {
+		s.card("fay", text)
+	}
+	s.until("the cards are noted", s.upToDate)
+	s.server.Advance(secondStep)
+	s.taps("fay", s.card("fay", "third"), "Allow once", "✅")
+}
+
 // rows is a call of which the card has the beginning, and a file the rest.
 func rows() permissions.Request {
 	q := calling("write_file", "long", 1)

@@ -289,7 +289,7 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 	switch {
 	case err == nil, notModified(err):
 		return nil
-	case cannotEdit(err) && b.Joined > 0:
+	case cannotEdit(err) && (b.Joined > 0 || b.Untitled()):
 		return connectors.ErrResend
 	case cannotEdit(err):
 		return nil
@@ -318,8 +318,8 @@ func (c *Connector) Fits(p connectors.Prompt) bool {
 }
 
 // Edit updates a card. If Telegram does not let the card be edited any more, a reply says how the request ended. The error
-// is [connectors.ErrResend] if the card's group has moved, if a pending card was deleted in a group, or if the person has
-// another account now.
+// is [connectors.ErrResend] if the card's group has moved, if a pending card was deleted in a group, if the person has
+// another account now, or if it showed no more than the title and needs a file or cannot be edited.
 func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
 	r, err := parseRef(name)
 	if err != nil {
@@ -340,6 +340,12 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		})
 		return connectors.ErrResend
 	}
+	if p.Untitled && p.Request.State == permissions.Pending && fit(p).Document != nil {
+		c.gaps.Lock()
+		c.olds.Add(old{p.Request.ID, r.chat}, r)
+		c.gaps.Unlock()
+		return connectors.ErrResend
+	}
 	err = c.redrawAt(ctx, r, p)
 	switch {
 	case err == nil, notModified(err):
@@ -351,7 +357,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		}
 		err = c.replyOutcome(ctx, r, at, p.Code+" · "+card.Outcome(p.Request, o).Text)
 		return c.failed(at, p.To, err)
-	case cannotEdit(err) && at.chat < 0:
+	case cannotEdit(err) && (at.chat < 0 || p.Untitled):
 		return connectors.ErrResend
 	case cannotEdit(err):
 		return nil

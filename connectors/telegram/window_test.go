@@ -853,3 +853,32 @@ func TestAReloadThatShowsMoreAllowsNothingBeforeItIsShown(t *testing.T) {
 	s.phones["fay"].Writes("no " + codeIn(m))
 	s.get(call, permissions.Denied)
 }
+
+// TestAReloadThatShowsMoreSendsTheFileFirst: a card of the title alone has no file. What needs one is shown anew below it, and is not
+// allowed before.
+func TestAReloadThatShowsMoreSendsTheFileFirst(t *testing.T) {
+	s := newEnv(t)
+	whole := s.settings
+	s.settings.OnlyTitles = map[string]bool{Name: true}
+	s.Configure(s.settings)
+	call := s.ask(rows())
+	m := s.card("fay", "no more than the title")
+	s.until("the card is noted", s.upToDate)
+	s.server.FailNext("sendDocument", -1, telegramtest.Refuse(500, "Internal Server Error"))
+	s.Configure(whole)
+	s.until("its file is refused", func() bool { return len(s.calls("fay", "sendDocument")) > 1 })
+	s.says("fay", "yes "+codeIn(m), "no more than the title, so it cannot be allowed here")
+	made := strings.Replace(s.button("fay", m, "Deny"), "deny", "allow_once", 1)
+	s.toast(s.phones["fay"].TapsData(m.ID, made), "no more than the title, so it cannot be allowed here")
+	s.waits(call)
+	s.server.FailNext("sendDocument", 0, telegramtest.BadGateway())
+	own := s.card("fay", "All of it is in the file above")
+	file := s.sees("fay", "the whole edit", func(m telegramtest.Message) bool { return m.Document != nil })
+	if own.ID == m.ID || file.ID > own.ID {
+		t.Errorf("the card is %d, its file %d; the title was %d", own.ID, file.ID, m.ID)
+	}
+	s.becomes("fay", m.ID, "is shown again below")
+	s.until("the card is noted", s.upToDate)
+	s.taps("fay", own, "Allow once", "✅")
+	s.get(call, permissions.Approved)
+}

@@ -119,7 +119,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	case p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && p.To.Addresses[Name] != r.number:
 		c.aside(ctx, func(ctx context.Context) error { return c.endThere(ctx, r, p, over) })
 		return connectors.ErrResend // the person has another number now
-	case over && p.Untitled:
+	case over && p.Untitled, p.Untitled && p.Request.State == permissions.Pending && fit(p).Document != nil:
 		return connectors.ErrResend
 	case over && p.Request.State == permissions.Pending:
 		return nil // the outcome will include the change
@@ -189,7 +189,10 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 		return connectors.ErrResend
 	}
 	for _, it := range b.Items {
-		if !it.SentAt.IsZero() && c.now().Sub(it.SentAt) > editTime {
+		switch over := !it.SentAt.IsZero() && c.now().Sub(it.SentAt) > editTime; {
+		case over && b.Untitled():
+			return connectors.ErrResend
+		case over:
 			return nil
 		}
 	}

@@ -180,6 +180,27 @@ func TestAReloadShowsCardsAsTheirChatMay(t *testing.T) {
 	s.answers("fay", now.ID, "You allowed this once")
 }
 
+// TestAReloadThatShowsMoreSendsTheFileFirst: a card of the title alone has no file. What needs one is shown anew below it.
+func TestAReloadThatShowsMoreSendsTheFileFirst(t *testing.T) {
+	s := newEnv(t)
+	whole := s.settings
+	s.settings.OnlyTitles = map[string]bool{Name: true}
+	s.Configure(s.settings)
+	call := s.ask(toolCall("write_file", `{"path":"/srv/a","content":"`+strings.Repeat(`a row\n`, 4000)+`"}`))
+	m, code := s.card("fay", "no more than the title")
+	s.until("the card is noted", s.noted)
+	s.server.FailMedia(1, 500)
+	s.Configure(whole)
+	own := s.sees("fay", "in the file above")
+	if !slices.ContainsFunc(s.phones["fay"].Messages(), func(m whatsapptest.Message) bool { return m.Document != nil }) || own.ID == m.ID {
+		t.Errorf("its file has not come:\n%s", s.got("fay"))
+	}
+	s.until("the card is noted", s.noted)
+	s.server.Advance(2 * time.Second)
+	s.phones["fay"].Says("yes " + code)
+	s.get(call, permissions.Approved)
+}
+
 // A card follows its person to another account: the one that is no longer theirs cannot answer.
 func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s := newEnv(t)

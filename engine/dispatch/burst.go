@@ -134,7 +134,7 @@ func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.C
 	}
 	b.Joined = len(copies) - had
 	for i, c := range in {
-		l.titled(b.Items[i].Request, c)
+		_, b.Items[i].Untitled = l.titled(b.Items[i].Request, c)
 		if b.Items[i].Seen { // else the list has not all of it
 			l.attempted(c, func(a *attempt) { a.began, a.failed = began, false })
 		}
