@@ -99,6 +99,9 @@ func (c *call) begin(ctx context.Context) error {
 	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), shared.StoreTime)
 	defer done()
+	if err := c.engine.store.CatchUp(work); err != nil {
+		return shared.Broken(err)
+	}
 	c.name = q.Call
 	switch q.HookStage {
 	case permissions.HookBefore:
@@ -262,6 +265,9 @@ func (e *Engine) redeem(
 	if w.Handed() { // with the deciding vote, which was checked
 		return r, nil
 	}
+	if err := e.store.CatchUp(ctx); err != nil {
+		return permissions.Request{}, shared.Broken(err)
+	}
 	if err := e.stillAllowed(r); err != nil {
 		return permissions.Request{}, err
 	}
@@ -338,6 +344,9 @@ func (e *Engine) Reply(
 	}
 	d := connectors.Decision{
 		From: connectors.Identity{Via: permissions.ViaEditor, UID: caller.UID}, Request: id, Answer: a, Shown: shown,
+	}
+	if err := e.store.CatchUp(ctx); err != nil {
+		return permissions.RequestView{}, shared.Broken(err)
 	}
 	e.deciding.RLock()
 	defer e.deciding.RUnlock()

@@ -22,6 +22,9 @@ func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permiss
 		return permissions.RequestView{}, err
 	}
 	if r.State == permissions.Approved && r.UsedAt.IsZero() && r.VoidAt.IsZero() {
+		if err := e.store.CatchUp(ctx); err != nil {
+			return permissions.RequestView{}, shared.Broken(err)
+		}
 		if by := e.StoppedBy(); by != "" {
 			return permissions.RequestView{}, permissions.Stopped(by)
 		}

@@ -27,6 +27,9 @@ const refusalsPerMinute = 10
 func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	ctx, done := shared.Noting(ctx) // a decision counts and is audited even if its sender does not wait
 	defer done()
+	if err := e.store.CatchUp(ctx); err != nil { // a lock from elsewhere takes effect meanwhile
+		return permissions.Request{}, shared.Broken(err)
+	}
 	e.deciding.RLock()
 	defer e.deciding.RUnlock()
 	after, err := e.decide(ctx, d)

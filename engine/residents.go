@@ -26,6 +26,9 @@ var (
 )
 
 func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error) {
+	if err := c.engine.store.CatchUp(ctx); err != nil {
+		return permissions.Verdict{}, shared.Broken(err)
+	}
 	if by := c.engine.StoppedBy(); by != "" {
 		return permissions.Verdict{}, permissions.Stopped(by)
 	}
@@ -150,6 +153,9 @@ func (c approvals) Use(
 		return permissions.Request{}, err
 	}
 	if r.State == permissions.Approved && r.VoidAt.IsZero() {
+		if err := e.store.CatchUp(ctx); err != nil {
+			return permissions.Request{}, shared.Broken(err)
+		}
 		if err := c.stillHeld(ctx, r); err != nil {
 			return permissions.Request{}, err
 		}

@@ -89,6 +89,9 @@ type Store interface {
 
 	// Heartbeat records that the daemon runs, unless at is zero, and returns when it last did so: zero for never.
 	Heartbeat(ctx context.Context, at time.Time) (last time.Time, err error)
+	// CatchUp returns once this daemon knows what others had written to its database up to a moment ago: at once, unless it was stopped
+	// or cut off. Its error matches [permissions.ErrBroken].
+	CatchUp(ctx context.Context) error
 	// Health writes and reads a small row. Its error matches [permissions.ErrBroken] and says what to do.
 	Health(ctx context.Context) error
 

@@ -316,6 +316,32 @@ func (s *Store) Behind() time.Duration {
 	return time.Since(s.server.clock.Load().at)
 }
 
+const (
+	// mostBehind is how long ago a daemon may have known what others wrote when it grants something.
+	mostBehind = 3 * lookEvery / 2
+	// catchUpTime is how long it is waited for that.
+	catchUpTime = 5 * time.Second
+)
+
+// CatchUp returns at once if this daemon knew a moment ago what others had written to its database, as always with a file. One that was
+// stopped or cut off since waits until [Store.Follow] has passed that on, for seconds at most; the error matches [permissions.ErrBroken].
+func (s *Store) CatchUp(ctx context.Context) error {
+	if s.Behind() <= mostBehind {
+		return nil
+	}
+	called := time.Now()
+	limited, done := context.WithTimeout(ctx, catchUpTime)
+	defer done()
+	for {
+		if last := s.server.looked.Load(); last != nil && last.After(called) {
+			return nil
+		}
+		if pause(limited, 10*time.Millisecond) != nil {
+			return &Error{What: "this daemon does not know yet what other daemons have decided", Advice: "try again", Err: limited.Err()}
+		}
+	}
+}
+
 // followPage is how many entries are read at a time.
 const followPage = 500
 

@@ -455,6 +455,32 @@ func TestWhatWasToldAtOneDaemonIsReadAtTheOther(t *testing.T) {
 	}
 }
 
+// TestADaemonThatWasStoppedCatchesUp before it grants anything: what others did meanwhile has been passed on then.
+func TestADaemonThatWasStoppedCatchesUp(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	woke := time.Now().Add(-time.Minute)
+	second.server.looked.Store(&woke)
+	if _, err := first.Stop(t.Context(), "fay", "cli", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	late, done := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer done()
+	if err := second.CatchUp(late); !errors.Is(err, permissions.ErrBroken) {
+		t.Errorf("nobody has passed on what others wrote, and it has caught up: %v", err)
+	}
+	told := following(t, second)
+	if err := second.CatchUp(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(told) == 0 {
+		t.Error("it has caught up, and what others wrote was not passed on")
+	}
+	if err := newStore(t).CatchUp(late); err != nil {
+		t.Error(err)
+	}
+}
+
 // takes reports whether a store could take the lease of the chats now.
 func (s *Store) takes(t *testing.T, c *contact) bool {
 	taken, err := s.tryLease(t.Context(), "chats", c)
