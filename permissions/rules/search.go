@@ -18,8 +18,8 @@ func searches(words []string) bool {
 				slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(w, name) })
 		})
 	}
-	switch baseName(words[0]) {
-	case "rg", "ag", "ack", "ugrep", "rsync":
+	switch name := baseName(words[0]); name {
+	case "rg", "rsync":
 		return true
 	case "grep", "egrep", "fgrep", "zgrep", "diff":
 		return has("rRd", "--r", "--d")
@@ -30,9 +30,20 @@ func searches(words []string) bool {
 	case "cp", "scp", "zip":
 		return has("rRa", "--r", "--a")
 	case "tar":
-		return has("c", "--create") || len(words) > 1 && strings.Contains(words[1], "c")
+		return has("cr", "--create", "--append") || len(words) > 1 && strings.ContainsAny(words[1], "cr")
+	default:
+		return slices.Contains(searchers, name)
 	}
-	return false
+}
+
+// searchers are programs that search their folder for their first operand.
+var searchers = strings.Fields("ag ack ugrep ug rgrep rga sift pt")
+
+// readsNoFolder reports whether a program is known to read nothing that lies in its folders.
+func readsNoFolder(words []string) bool {
+	named, _ := acts.Known(words)
+	name := baseName(words[0])
+	return named > 0 || slices.Contains(readers, name) || slices.Contains(writers, name) || slices.Contains(texts, name) || name == "git"
 }
 
 // namesSearch reports whether the name of a tool says that it reads what lies in a folder.
@@ -53,9 +64,14 @@ func (j *judge) searched(i item) (rule int) {
 			}
 		}
 		takes := func(w string) bool { return mayTakeValue(i.act.Words[0], w) }
-		if len(names) == 0 || i.act.Words[0] == "git" || slices.ContainsFunc(i.act.Words[1:], takes) { // a name may be an option's value
+		implied := len(names) == 0 || len(names) == 1 && slices.Contains(searchers, baseName(i.act.Words[0]))
+		if implied || i.act.Words[0] == "git" || slices.ContainsFunc(i.act.Words[1:], takes) { // a name may be an option's value
 			names = append(names, ".")
 		}
+	case i.kind == runs && len(i.act.Words) > 0 && !readsNoFolder(i.act.Words):
+		names = slices.DeleteFunc(slices.Clone(i.act.Words[1:]), func(w string) bool {
+			return w != "." && w != ".." && w != "/" && !strings.HasSuffix(w, "/")
+		})
 	case i.kind == reads && i.search:
 		names = []string{i.name}
 	}

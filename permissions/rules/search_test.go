@@ -11,7 +11,8 @@ import (
 // TestASearchThroughAFolderMeetsTheRulesForItsFiles: no rule allows to search where a deny or ask rule may be about files.
 func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 	const run = "run grep [-r] [-n] [-d *] [-A *] ...; run rg [-n] ...; run ls ...; run git grep *; run git show *; run diff [-r] ...; " +
-		"run tar cf x ...; write ./**; run cp [-a] ...; run cat ...; run tar vcf x ...; tool daycared/x"
+		"run tar cf x ...; write ./**; run cp [-a] ...; run cat ...; run tar vcf x ...; tool daycared/x; run frob ...; run ugrep ...; " +
+		"run tar rf x ..."
 	for _, c := range []struct{ deny, ask, allowed, denied, asked string }{
 		{
 			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; diff a b; cp a b; git show HEAD:src/a",
@@ -20,9 +21,11 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 				grep -nr x; tar vcf x .; tar`,
 		},
 		{
-			deny: "read ./secrets/**", allowed: "grep -rn x src; rg x src; rg x srcs; diff -r src docs; cp -a src b; tar cf x src",
+			deny: "read ./secrets/**", allowed: `grep -rn x src; rg x src; rg x srcs; diff -r src docs; cp -a src b; tar cf x src; frob src/;
+				frob x; ls .`,
 			denied: "git show HEAD:secrets/x; grep -r x secrets; diff -r src secrets; rg x src/../secrets; git show HEAD:./secrets/a",
-			asked:  "grep -rn x; grep -r x .; rg x; rg x src .; grep -rn -A 3 x; rg x ..; diff -r . /tmp; git grep x; rg x out/../.",
+			asked: "frob .; frob -x ./; ugrep x; tar rf x .; " +
+				"grep -rn x; grep -r x .; rg x; rg x src .; grep -rn -A 3 x; rg x ..; diff -r . /tmp; git grep x; rg x out/../.",
 		},
 		{deny: "read " + shop + "/src/k/**", allowed: "rg x docs", asked: "rg x; rg x src; rg x /home/kim; rg x /", denied: "rg x src/k"},
 		{deny: "read " + shop + "/src/k", allowed: "rg x docs; rg x src/l", asked: "rg x; rg x src; rg x SRC", denied: "rg x src/k"},
