@@ -326,7 +326,7 @@ const (
 // CatchUp returns at once if this daemon knew a moment ago what others had written to its database, as always with a file. One that was
 // stopped or cut off since waits until [Store.Follow] has passed that on, for seconds at most; the error matches [permissions.ErrBroken].
 func (s *Store) CatchUp(ctx context.Context) error {
-	if s.Behind() <= mostBehind {
+	if s.server == nil || s.server.looked.Load() == nil || s.Behind() <= mostBehind { // a daemon that has just started has read all
 		return nil
 	}
 	called := time.Now()
