@@ -352,13 +352,14 @@ func (e *Engine) entitled(
 	if d.Button != "" && pressed.Ref == "" && d.Ref != "" {
 		return r, person, e.learn(ctx, pressed, d.Ref)
 	}
-	if _, allows := d.Answer.Scope(); d.Button == "" && allows && r.State == permissions.Pending {
+	_, allows := d.Answer.Scope()
+	if d.Button == "" && (allows || d.Answer == permissions.Deny) && r.State == permissions.Pending {
 		return r, person, e.saw(ctx, r, person.Name, d.From.Via)
 	}
 	return r, person, nil
 }
 
-// saw records that a person has seen a prompt that is being sent: they allowed it by its code.
+// saw records that a person has seen a prompt that is being sent: they decided it by its code.
 func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string) error {
 	if _, on := e.Channel(via); !on {
 		return nil

@@ -318,7 +318,7 @@ func (s *Store) Behind() time.Duration {
 
 const (
 	// mostBehind is how long ago a daemon may have known what others wrote when it grants something.
-	mostBehind = 3 * lookEvery / 2
+	mostBehind = 3 * followInterval / 2
 	// catchUpTime is how long it is waited for that.
 	catchUpTime = 5 * time.Second
 )
