@@ -413,7 +413,7 @@ const (
 // CallDecision is the decision about a call.
 type CallDecision string
 
-// The fates; empty for a call that was not judged yet.
+// The decisions; empty for a call that was not judged yet.
 const (
 	Runs    CallDecision = "runs"   // no approval needed, or approved
 	Asks    CallDecision = "asks"   // people are asked

@@ -88,7 +88,7 @@ func supervise() (code int, err error) {
 	return waitForDescendants(pid, orders, over, all), nil
 }
 
-// relaySignals signals everything as the daemon says, see [Sandbox.command], until that closes its end, or is gone. What is to stop may
+// relaySignals signals everything as the daemon orders, see [Sandbox.command], until that closes its end, or is gone. What is to stop may
 // still read something before it does so.
 func relaySignals(life io.ReadWriter, all func(syscall.Signal)) {
 	moves := func(state string) bool { return state != "" && !strings.ContainsAny(state, "TtZXx") }

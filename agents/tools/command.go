@@ -91,7 +91,7 @@ func (t runCommand) run(ctx context.Context, p Workspace, in commandInput, _ Pla
 	return o, nil
 }
 
-// policy are the policy of one command: what is held, and the network only if the command asks for it.
+// policy is the policy of one command: what is held, and the network only if the command asks for it.
 func (in commandInput) policy(p Workspace) (sandbox.Policy, error) {
 	tags, err := in.tags(p)
 	if err == nil {

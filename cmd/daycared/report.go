@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions/rules"
 )
 
-// hastyWithin is a decision in less than this time: nobody has read a card by then.
+// hastyWithin is the time within which a decision is hasty: nobody has read a card by then.
 const hastyWithin = 2 * time.Second
 
 func (c *CLI) reportCommand() *cobra.Command {

@@ -466,7 +466,7 @@ func (c *comparison) findAudited(r *permissions.Request) (of auditedRequest, err
 	return of, nil
 }
 
-// compareRequest compares a compareRequest, and the votes on it, with its entries.
+// compareRequest compares a request, and the votes on it, with its entries.
 func (c *comparison) compareRequest(r *permissions.Request) error {
 	name := "request " + string(r.ID)
 	of, err := c.findAudited(r)

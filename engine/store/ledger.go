@@ -60,7 +60,7 @@ const (
 	maxChanges, keptChanges = 1000, `5000`
 )
 
-// prefetchQueries are the queries that a group of writes will make because other daemons have written, so that they cost one round trip.
+// prefetchQueries returns the queries that a group of writes makes because other daemons have written, so that they cost one round trip.
 // Where that is not known yet, each costs its own.
 func (s *Store) prefetchQueries(group []*writeJob) (all []statement) {
 	if s.server == nil || !s.started || !s.server.isOutdated() {
@@ -87,7 +87,7 @@ func (s *Store) prefetchQueries(group []*writeJob) (all []statement) {
 	return all
 }
 
-// maxPrefetched is of how many writes of a group the requests are read ahead.
+// maxPrefetched is the number of writes of a group whose requests are prefetched.
 const maxPrefetched = 32
 
 // forgetChanged drops from memory what the commits between two versions changed, of which there are so many, or all of it if that is not

@@ -48,7 +48,7 @@ func (c *serverConn) QueryContext(ctx context.Context, text string, args []drive
 	return serverRows{rows}, nil
 }
 
-// prefetchedRows returns the rows of a query that was sent ahead; nil: it was not.
+// prefetchedRows returns the rows of a query that was prefetched; nil: it was not.
 func (c *serverConn) prefetchedRows(text string, args []driver.NamedValue) driver.Rows {
 	if len(c.prefetched) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (c *serverConn) received(results pgx.BatchResults, list []statement) (err e
 	return nil
 }
 
-// keepPrefetched reads the rows of a query that was sent ahead.
+// keepPrefetched reads the rows of a prefetched query.
 func (c *serverConn) keepPrefetched(results pgx.BatchResults, one statement) error {
 	rows, err := results.Query()
 	if err != nil {

@@ -170,7 +170,7 @@ func sealedValues(room []any, r *permissions.Request) []any {
 	return values
 }
 
-// oldSealedValues is sealing before migration 19.
+// oldSealedValues are the sealed values before migration 19.
 func oldSealedValues(room []any, r *permissions.Request) []any {
 	values := append(sealedFields(room, r), len(r.Options), len(r.Calls), len(r.Votes))
 	for _, o := range r.Options {
@@ -198,7 +198,7 @@ func (k *sealer) request(r *permissions.Request) []byte {
 	return k.seal("requests", sealedValues(make([]any, 0, 80), r)...)
 }
 
-// sealedValuesOf are the sealed values of a request in a store of a [sealVersion].
+// sealedValuesOf returns the sealed values of a request in a store of a [sealVersion].
 func sealedValuesOf(version int64, room []any, r *permissions.Request) []any {
 	if version == 0 {
 		return oldSealedValues(room, r)

@@ -71,7 +71,7 @@ func probeRemote(path string, places []string) {
 	}
 }
 
-// probe is how; only tests set it.
+// probe does that; only tests set it.
 var probe = func(path string) {
 	look := exec.CommandContext(context.Background(), "/bin/sh", "-c", `test -e "$1"`, "sh", path) //nolint:gosec // it runs nothing
 	look.Dir, look.Env = "/", []string{}

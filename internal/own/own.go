@@ -186,7 +186,7 @@ func find(files []string) (l landmarks) {
 	return l
 }
 
-// probeOnce is for the first path in each remote file system.
+// probeOnce calls probeRemote for the first path in each remote file system.
 func (l *Search) probeOnce(path string) {
 	if at := remoteMountOf(path, l.remote); at != "" && !l.asked[at] {
 		l.asked[at] = true
@@ -281,7 +281,7 @@ func named(text string) (path string, unclear bool) {
 func (l *Search) checkText(folder, text string) (found, may bool) {
 	l.budget -= perByte(text)
 	may = strings.HasPrefix(text, "~") || strings.HasPrefix(text, "$") && strings.Contains(text, "/") ||
-		slices.ContainsFunc(l.names, func(f string) bool { return strings.Contains(text, f) }) || l.checkParts(folder, text)
+		slices.ContainsFunc(l.names, func(f string) bool { return strings.Contains(text, f) }) || l.hasOwnPart(folder, text)
 	if text == "" || len(text) > longest {
 		return false, may
 	}
@@ -344,7 +344,7 @@ func (l *Search) checkCombined(folder string, texts []string) bool {
 			all := l.folders(from.at, text)
 			for i := 0; i < len(all); i++ {
 				at := all[i]
-				if l.isShortest(reached[at], to) {
+				if l.hasChainWithin(reached[at], to) {
 					continue
 				}
 				if p := l.find(at); p.inside || p.around {
@@ -365,8 +365,8 @@ func (l *Search) checkCombined(folder string, texts []string) bool {
 // perText is what a text costs at a folder of [Search.checkCombined].
 const perText = 8
 
-// isShortest reports whether one of the chains needs no other texts than these.
-func (l *Search) isShortest(chains []chain, texts []int) bool {
+// hasChainWithin reports whether one of the chains needs no other texts than these.
+func (l *Search) hasChainWithin(chains []chain, texts []int) bool {
 	l.budget -= perText * len(chains)
 	return slices.ContainsFunc(chains, func(c chain) bool {
 		return !slices.ContainsFunc(c.of, func(n int) bool { return !slices.Contains(texts, n) })
@@ -378,7 +378,7 @@ func (l *Search) checkTextIn(folder, text string) bool {
 	if folder == "" {
 		return false
 	}
-	return l.checkParts(folder, text) || len(text) <= longest && slices.ContainsFunc(paths(text), func(path string) bool {
+	return l.hasOwnPart(folder, text) || len(text) <= longest && slices.ContainsFunc(paths(text), func(path string) bool {
 		p := place{}
 		if !l.absent(folder, path) {
 			p = l.find(folder + "/" + path)
@@ -426,8 +426,8 @@ func (l *Search) absent(folder, path string) bool {
 // globs are the characters with which patterns begin.
 const globs = "*?[{"
 
-// checkParts reports whether any part of a text is the name of something that leads to the daemon's files.
-func (l *Search) checkParts(folder, text string) bool {
+// hasOwnPart reports whether any part of a text is the name of something that leads to the daemon's files.
+func (l *Search) hasOwnPart(folder, text string) bool {
 	before, led := ' ', l.resolve(folder)
 	l.globbed = strings.ContainsAny(text, globs)
 	for at, letter := range text {
@@ -438,11 +438,11 @@ func (l *Search) checkParts(folder, text string) bool {
 		begins := !inName(before) && !strings.ContainsRune(globs, before)
 		switch {
 		case letter == '/' && begins && !strings.ContainsRune("/.-_", before):
-			if l.checkPrefix("/", strings.TrimLeft(rest, "/")) {
+			if l.beginsWithOwn("/", strings.TrimLeft(rest, "/")) {
 				return true
 			}
 		case begins && before != '/' && folder != "":
-			if l.checkPrefix(led, rest) {
+			if l.beginsWithOwn(led, rest) {
 				return true
 			}
 		}
@@ -453,8 +453,8 @@ func (l *Search) checkParts(folder, text string) bool {
 
 func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// checkPrefix reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
-func (l *Search) checkPrefix(folder, text string) bool {
+// beginsWithOwn reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
+func (l *Search) beginsWithOwn(folder, text string) bool {
 	l.steps.Add(1)
 	l.budget -= perStep
 	for dots := true; dots && l.budget >= 0; l.budget-- {
@@ -488,7 +488,7 @@ func (l *Search) checkPrefix(folder, text string) bool {
 		path, below := filepath.Join(folder, e.Name()), strings.TrimLeft(rest, "/")
 		first, _ := utf8.DecodeRuneInString(below)
 		p, ends := l.find(path), below == rest || !inName(first)
-		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.checkPrefix(l.resolve(path), below) {
+		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.beginsWithOwn(l.resolve(path), below) {
 			return true
 		}
 	}

@@ -238,10 +238,10 @@ func RequestOf(err error) *Request {
 	return nil
 }
 
-// NewClientBackoff is the backoff of our clients for a lost connection: from 50 ms to a second.
+// NewClientBackoff returns the backoff of our clients for a lost connection: from 50 ms to a second.
 func NewClientBackoff() *Backoff { return NewBackoff(50*time.Millisecond, time.Second) }
 
-// NewBackoff is an exponential backoff from first to most.
+// NewBackoff returns an exponential backoff from first to most.
 func NewBackoff(first, most time.Duration) *Backoff {
 	return &Backoff{first: first, most: most, next: first}
 }
