@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,6 +68,8 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 		return spare(fmt.Sprintf("A step may have at most %d calls, not %d: none of them was run.", permissions.MaxCalls, n))
 	}
 	asks, isAsking := askingTool(call.Tool)
+	var failed error
+	unseen := false
 	tool, known := sh.agent.tool(ctx, call.Tool)
 	if !isAsking && !known {
 		names := wire.Map(sh.offeredTools(ctx), func(t models.Tool) string { return t.Name })
@@ -81,15 +84,17 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 		if _, err := asks.question(input); err != nil {
 			return spare(err.Error())
 		}
-	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {
-		if errors.Is(err, tools.ErrLeft) {
-			sh.left.tool, sh.left.how = call.Tool, tools.Left(err)
+	} else if v.Plan, unseen, failed = planned(ctx, tool, sh.place(held), input); failed != nil && !unseen {
+		if errors.Is(failed, tools.ErrLeft) {
+			sh.left.tool, sh.left.how = call.Tool, tools.Left(failed)
 		}
-		return spare(err.Error())
+		return spare(failed.Error())
 	}
 	own, err := sh.ungranted(ctx)
 	if err == nil && !isAsking && len(held) > len(sh.agent.Place.Tags)+len(own) { // grants are involved
-		bare, _ := tool.Plan(ctx, sh.place(slices.Concat(sh.agent.Place.Tags, own)), input) // the plan without grants
+		place := sh.place(slices.Concat(sh.agent.Place.Tags, own))
+		place.Unseen = unseen
+		bare, _ := tool.Plan(ctx, place, input) // the plan without grants
 		v.Held = permissions.Missing(bare.Needs, v.Plan.Needs)
 	}
 	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from here on the request stays the same, whatever is held later
@@ -104,6 +109,8 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 	case verdict.Forbidden != "":
 		v, _, err := spare(permissions.ForbiddenBy(verdict).Text)
 		return v, "", err
+	case unseen && sh.mayRead(ctx, v.Plan.AffectedPath):
+		return spare(failed.Error())
 	case isAsking:
 		v.Decision = Runs
 	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.approvals.OverRate(sh.session.Caller(), q):
@@ -112,6 +119,28 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 		v.Decision = Runs
 	}
 	return v, "", nil
+}
+
+// planned plans a call. Why that fails may say what is in the file that the call changes: if a plan that does not look into it succeeds, it
+// is that plan, unseen, and why the other one failed is for an agent that may read the file.
+func planned(ctx context.Context, t tools.Tool, p tools.Workspace, input json.RawMessage) (plan tools.Plan, unseen bool, err error) {
+	if plan, err = t.Plan(ctx, p, input); err == nil || errors.Is(err, tools.ErrLeft) {
+		return plan, false, err
+	}
+	p.Unseen = true
+	blind, failed := t.Plan(ctx, p, input)
+	return blind, failed == nil, err
+}
+
+// mayRead reports whether the agent may read a file without asking.
+func (sh *turn) mayRead(ctx context.Context, file string) bool {
+	input, err := json.Marshal(map[string]string{"path": file})
+	if err != nil {
+		return false
+	}
+	q := sh.request([]Call{{Tool: "read_file", Input: input, Plan: tools.Plan{AffectedPath: file}}})
+	verdict, err := sh.runtime.approvals.Evaluate(ctx, sh.session.Caller(), q)
+	return err == nil && verdict.Forbidden == "" && !verdict.Ask
 }
 
 func (sh *turn) held(ctx context.Context) ([]permissions.Tag, error) {

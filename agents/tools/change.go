@@ -183,7 +183,7 @@ func planChange(ctx context.Context, box *sandbox.Sandbox, p Workspace, name str
 		return plan, fileContent{}, err
 	}
 	reading, err := p.tag("@read", name)
-	if err != nil || len(p.missing(reading)) > 0 {
+	if err != nil || p.Unseen || len(p.missing(reading)) > 0 {
 		return plan, fileContent{}, err
 	}
 	was, err := contentOf(ctx, box, p, reading)

@@ -221,6 +221,20 @@ func tryEditFile(t *testing.T) {
 	}
 }
 
+// TestAPlanThatIsUnseen is the same whatever is in the file.
+func TestAPlanThatIsUnseen(t *testing.T) {
+	_, p := tempFiles(t, map[string]string{"ws/a": "one"})
+	p.Unseen = true
+	for _, in := range []args{{"path": "a", "old_text": "one", "new_text": "2"}, {"path": "a", "old_text": "none", "new_text": "2"}} {
+		if got := plan(t, p, "edit_file", in); got.Basis != "" || got.Was != nil || got.AffectedPath == "" {
+			t.Errorf("%v: the plan is %+v", in, got)
+		}
+	}
+	if got := plan(t, p, "write_file", args{"path": "a", "content": "one"}); got.Basis != "" || got.Was != nil {
+		t.Errorf("the plan is %+v", got)
+	}
+}
+
 // Writing is atomic.
 func TestAWriteThatFails(t *testing.T) {
 	dir, _ := tempFiles(t, map[string]string{"ws/a": "one", "ws/folder/x": ""})

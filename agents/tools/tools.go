@@ -30,6 +30,7 @@ type Workspace struct {
 	Tags         []permissions.Tag // tags held for this call; the workspace is readable, and writable with @workspace
 	AllowPrivate []netip.Prefix    // private addresses that fetch_url may reach
 	Search       string            // URL of the service for web_search
+	Unseen       bool              // no plan looks into the file that it changes
 	held         *folder           // the workspace
 }
 
