@@ -38,7 +38,9 @@ func TestADaemonThatIsBehindGrantsNothing(t *testing.T) {
 	waiting := st.ask(t.Context(), network("waits"))
 	pending := st.pending(1)[0]
 	kept, _ := st.askAndLeave(self, network("kept")) // it stops waiting
-	yes := connectors.Decision{From: connectors.Identity{Via: "cli", UID: fay.UID}, Request: kept.ID, Answer: permissions.Allow(permissions.Once)}
+	yes := connectors.Decision{
+		From: connectors.Identity{Via: "cli", UID: fay.UID}, Request: kept.ID, Answer: permissions.Allow(permissions.Once),
+	}
 	if _, err := st.OnPermission(t.Context(), yes); err != nil {
 		t.Fatal(err)
 	}

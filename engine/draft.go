@@ -79,9 +79,7 @@ func (e *Engine) draft(
 	if !verdict.Ask {
 		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
 		r.State, r.Deadline, r.Was = permissions.Approved, now, nil
-		if r.Hook != permissions.HookACP { // whose details make the call that its grant is for
-			r.Details = unshown(r.Details)
-		}
+		r.Details = unshown(r)
 		return r, nil
 	}
 	return r, s.SetRecipients(&r)
@@ -147,13 +145,14 @@ func ruled(r permissions.Request, verdict permissions.Verdict) []permissions.Rul
 	return []permissions.Ruling{verdict.Ruling}
 }
 
-// unshown returns what is stored of details that nobody is shown: just enough to recognize them.
-func unshown(details string) string {
-	short := fmt.Sprintf("%d bytes that nobody was shown, sha256 %x", len(details), sha256.Sum256([]byte(details)))
-	if len(short) < len(details) {
+// unshown returns what is stored of details that nobody is shown: just enough to recognize them, or all of an ACP program's, which make the
+// call that a grant is for.
+func unshown(r permissions.Request) string {
+	short := fmt.Sprintf("%d bytes that nobody was shown, sha256 %x", len(r.Details), sha256.Sum256([]byte(r.Details)))
+	if r.Hook != permissions.HookACP && len(short) < len(r.Details) {
 		return short
 	}
-	return details
+	return r.Details
 }
 
 // ownFiles is [reachesOwn] where each file system answers, and refuses what names another.
@@ -193,8 +192,8 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		return false, nil
 	}
 	for _, c := range r.ToolCalls() {
-		if r.Caller.Ours() && r.Hook != permissions.HookACP && !strings.Contains(c.Tool, "__") { // programs and servers may be outside the sandbox
-			continue
+		if r.Caller.Ours() && r.Hook != permissions.HookACP && !strings.Contains(c.Tool, "__") {
+			continue // programs and servers may be outside the sandbox
 		}
 		meets := false
 		if place := cmp.Or(c.AffectedPath, r.Cwd); place != "" {

@@ -179,7 +179,8 @@ func TestTheFolderOfClaudeCodesShellIsNotKnown(t *testing.T) {
 	}{
 		{"Bash", arguments{"command": "./go.sh"}, false}, {"Bash", arguments{"command": "x", "run_in_background": true}, false},
 		{"Monitor", arguments{"command": "./go.sh"}, false}, {"Other", arguments{"script": "./go.sh"}, false}, {"Other", arguments{"n": 1}, true},
-		{"Other", arguments{"code": "x"}, false}, {"Grep", arguments{"pattern": "x"}, false}, {"Glob", arguments{"pattern": "*.go", "path": "src"}, false},
+		{"Other", arguments{"code": "x"}, false}, {"Grep", arguments{"pattern": "x"}, false},
+		{"Glob", arguments{"pattern": "*.go", "path": "src"}, false},
 		{"Write", arguments{"file_path": "x", "content": "y"}, false}, {"Read", arguments{"file_path": "/srv/x", "path": "y"}, false},
 		{"Write", arguments{"file_path": "/srv/x", "content": "y"}, true}, {"NotebookEdit", arguments{"notebook_path": "/srv/x"}, true},
 		{"Grep", arguments{"pattern": "x", "path": "/srv"}, true}, {"mcp__fs__run_command", arguments{"command": "x"}, true},

@@ -327,7 +327,10 @@ func (r *Reader) Open(
 
 // shows reports whether the message of a copy has all of its request.
 func (r *Reader) shows(s permissions.RequestView, c permissions.Copy, who connectors.Person) bool {
-	return c.Burst == "" || c.Ref != "" && c.Ref != c.Burst || r.Whole == nil || r.Whole(connectors.Prompt{Request: s.Request, Code: s.Code, To: who})
+	if c.Burst == "" || c.Ref != "" && c.Ref != c.Burst || r.Whole == nil {
+		return true
+	}
+	return r.Whole(connectors.Prompt{Request: s.Request, Code: s.Code, To: who})
 }
 
 // waiting lists what is pending for whoever id proves, oldest first.

@@ -192,14 +192,7 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 			continue
 		}
 		shown++
-		got, exact := j.allowed(i)
-		if got.Effect != Allow && granted.Len() > 0 {
-			by := *j
-			by.Set = granted
-			if more, _ := by.allowed(i); more.Effect == Allow {
-				got, exact = Judged{Effect: Allow, Grant: more.Rule}, false
-			}
-		}
+		got, exact := j.allowedWith(i, granted)
 		n := j.searched(i)
 		v.Unsure = v.Unsure || n > 0 || restricts && i.act.Computes()
 		if n > 0 && got.Effect == Allow {
@@ -226,6 +219,20 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 		v.Exact = false
 	}
 	return v
+}
+
+// allowedWith is allowed, with the rules that people gave for what the set does not cover.
+func (j *judge) allowedWith(i item, granted *Set) (got Judged, exact bool) {
+	got, exact = j.allowed(i)
+	if got.Effect == Allow || granted.Len() == 0 {
+		return got, exact
+	}
+	by := *j
+	by.Set = granted
+	if more, _ := by.allowed(i); more.Effect == Allow {
+		return Judged{Effect: Allow, Grant: more.Rule}, false
+	}
+	return got, exact
 }
 
 // restrictsFiles reports whether a deny or ask rule for the call is about files.
