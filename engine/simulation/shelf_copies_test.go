@@ -102,6 +102,9 @@ func (s *shelf) MarkShown(_ context.Context, c permissions.Copy, was string) err
 			return nil
 		}
 		first := one.SentAt.IsZero() && !c.SentAt.IsZero()
+		if one.Burst != "" && one.Ref == "" && c.Ref != "" {
+			one.SentAt, one.Dated = kept(c.SentAt), kept(c.Dated)
+		}
 		one.Ref, one.Shown, one.Burst, one.Failed = c.Ref, c.Shown, c.Burst, ""
 		if one.Dated.IsZero() && !c.Dated.IsZero() {
 			one.Dated = kept(c.Dated)
