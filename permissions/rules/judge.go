@@ -314,6 +314,9 @@ func (j *judge) read() {
 				j.doubt("nobody said in which folder it runs")
 			}
 			j.suspect(d.Command)
+			if j.Dialect == "cursor" { // it does not say the name of the server
+				j.ofSomeServer(strings.TrimPrefix(strings.TrimPrefix(d.Tool, "mcp__"), "MCP:"))
+			}
 			if namesSearch(d.Tool) && !strings.Contains(d.Tool, "/") { // of no server, so it is in the folder of the call
 				j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: ".", search: true, may: true})
 			}
@@ -383,6 +386,15 @@ func (j *judge) suspect(typed string) {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
 	}
 	j.texts()
+}
+
+// ofSomeServer adds that a tool may be one of a server that deny and ask rules name.
+func (j *judge) ofSomeServer(tool string) {
+	for _, p := range slices.Concat(j.others[Deny][tools], j.others[Ask][tools]) {
+		if server, _, is := strings.Cut(p.name, "/"); is {
+			j.items = append(j.items, item{kind: tools, act: &acts.Act{}, name: server + "/" + tool, may: true})
+		}
+	}
 }
 
 func (j *judge) doubt(text string) { j.doubts = append(j.doubts, text) }

@@ -174,6 +174,32 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
+// TestAServersToolIsMeantAsEachProgramCallsIt: by deny and ask rules. Cursor says no server, so people are asked.
+func TestAServersToolIsMeantAsEachProgramCallsIt(t *testing.T) {
+	for _, e := range []Effect{Deny, Ask} {
+		r := Rule{Deny: []string{"tool fs/delete", "tool my-srv/rm_*", "tool all/*"}}
+		if e == Ask {
+			r.Ask, r.Deny = r.Deny, nil
+		}
+		s := rulesOf(t, r, Rule{Allow: []string{"tool fs_read", "tool fs-read", "tool mcp__note", "tool fsdelete", "tool all_x/*"}})
+		for tools, want := range map[string]Effect{
+			"claude-code mcp__fs__delete mcp__my-srv__rm_x mcp__my_srv__rm_x mcp__all__x": e, "opencode fs_delete my-srv_rm_x all_x": e,
+			"copilot fs-delete fs/delete my-srv-rm_x all-x": e, "vscode mcp_fs_delete fs_delete mcp_my-srv_rm_x": e,
+			"gemini mcp_fs_delete mcp_my-srv_rm_x mcp_my_srv_rm_x fs__delete": e, "codex mcp__fs__delete fs__delete": e,
+			"cursor mcp__delete MCP:delete mcp__rm_x mcp__note": "", "opencode fs_read fsdelete": Allow, "copilot fs-read": Allow,
+			"claude-code mcp__all_x__y": Allow, "vscode mcp_fs_remove delete my_srv_x": "",
+		} {
+			dialect, names, _ := strings.Cut(tools, " ")
+			for name := range strings.FieldsSeq(names) {
+				v := s.Judge(Call{Dialect: dialect, Tool: name, Input: json.RawMessage(`{"a":1}`), Folder: shop, Root: shop})
+				if v.Effect != want || v.Unsure != (dialect == "cursor") {
+					t.Errorf("%s %s is %q, want %q; unsure is %t, %v", dialect, name, v.Effect, want, v.Unsure, v.Reasons)
+				}
+			}
+		}
+	}
+}
+
 // TestInputForARunningShellIsACommandOfIt: deny rules hold for it, and what is asked about is allowed once only.
 func TestInputForARunningShellIsACommandOfIt(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: []string{"run git push"}}, Rule{Allow: []string{"run ls"}})
