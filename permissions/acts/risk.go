@@ -616,7 +616,8 @@ type riskRow struct {
 }
 
 var risky = func() (all []riskRow) {
-	named := map[string]Risk{"destroys": Destroys, "rewrites": Rewrites, "rights": Rights, "secrets": Secrets, "network": Network}
+	named := map[string]Risk{"destroys": Destroys, "rewrites": Rewrites, "rights": Rights, "secrets": Secrets, "unread": Unread,
+		"network": Network}
 	for line := range strings.Lines(riskyText) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] != "#" {
 			all = append(all, riskRow{named[f[0]], f[1], f[2:]})
