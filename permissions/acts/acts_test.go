@@ -182,6 +182,8 @@ func TestWhereNamesLead(t *testing.T) {
 		"Makefile": "r", "sub/makefile": "r", "package.json": "r", "go.mod": "r", "node_modules/.bin/ls": "r", "CLAUDE.md": "r", "AGENTS.md": "r",
 		"x.code-workspace": "r", "SConstruct": "r", "project/plugins.sbt": "r", "netlify.toml": "r", "docs/x.instructions.md": "r",
 		"vite.config.ts": "r", "Jenkinsfile": "r", "x/HEAD": "r", "src/hooks/use.ts": "rw", "config/x.go": "rw", "a/.b/c": "r",
+		"kubeconfig": "r", "chart/Chart.yaml": "r", "playbook.yml": "r", "fly.toml": "r", "vcpkg.json": "r", "a.mak": "r", "x.timer": "r",
+		"gatsby-node.js": "r", "terragrunt.hcl": "r", "travis.yml": "r", "charts.md": "rw", "timer.go": "rw", "playbook.md": "rw",
 		".env": "", "key.pem": "", "": "r",
 	} {
 		got, at := "", root+"/"+name
