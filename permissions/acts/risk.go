@@ -302,6 +302,15 @@ func patched(text string) (files []string) {
 	return files
 }
 
+// Patches returns the files that a program which applies patches is given one for, as its input or a word.
+func (a Act) Patches() []string {
+	switch name := path.Base(a.Words[0]); {
+	case slices.Contains([]string{"apply_patch", "applypatch", "patch"}, name), name == "git" && slices.Contains(a.Words, "apply"):
+		return patched(a.Stdin + "\n" + strings.Join(a.Words[1:], "\n"))
+	}
+	return nil
+}
+
 // finder collects the risks of a call.
 type finder struct {
 	root  string

@@ -88,6 +88,9 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{folder}}, name: folder, hidden: hidden})
 		}
 	}
+	for _, file := range a.Patches() {
+		j.items = append(j.items, item{kind: writes, act: a, name: file, hidden: true})
+	}
 	j.copied(name, a, hidden)
 }
 

@@ -200,6 +200,22 @@ func TestAServersToolIsMeantAsEachProgramCallsIt(t *testing.T) {
 	}
 }
 
+// TestAPatchInACommandWritesItsFiles: deny rules see them.
+func TestAPatchInACommandWritesItsFiles(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"run apply_patch"}}, Rule{Deny: []string{"write ./prot/**"}})
+	for _, text := range []string{
+		"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: %s\n+x\n*** End Patch\nEOF", "apply_patch '*** Begin Patch\n*** Delete File: %s\n'",
+		"bash -lc \"apply_patch '*** Begin Patch\n*** Update File: %s\n'\"", "patch -p1 <<'EOF'\n--- a/x\n+++ b/%s\n@@\nEOF",
+		"git apply <<'EOF'\n--- a/x\n+++ b/%s\n@@\nEOF",
+	} {
+		for file, want := range map[string]bool{"prot/z": true, "docs/z": false} {
+			if v := judged(s, fmt.Sprintf(text, file)); (v.Effect == Deny) != want {
+				t.Errorf("%q of %s is %q; %v", text, file, v.Effect, v.Reasons)
+			}
+		}
+	}
+}
+
 // TestInputForARunningShellIsACommandOfIt: deny rules hold for it, and what is asked about is allowed once only.
 func TestInputForARunningShellIsACommandOfIt(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: []string{"run git push"}}, Rule{Allow: []string{"run ls"}})
