@@ -253,3 +253,27 @@ func TestTheBotsNameIsLookedFor(t *testing.T) {
 		t.Error("it is not done")
 	}
 }
+
+// TestAnotherAccountAllowsWhatItWasShown: what was shown to a person's former account is shown to the new one before that allows it.
+func TestAnotherAccountAllowsWhatItWasShown(t *testing.T) {
+	s := newEnv(t)
+	other := s.server.Person(telegramtest.User{ID: 1009, FirstName: "fay"})
+	other.Start("")
+	call := s.ask(rows())
+	m := s.card("fay", "/srv/long")
+	s.until("the card is noted", s.upToDate)
+	s.server.FailNext("sendDocument", -1, telegramtest.Refuse(500, "Internal Server Error"))
+	s.account("fay", 1009)
+	s.Configure(s.settings)
+	s.becomes("fay", m.ID, "another account")
+	s.phones["fay"] = other
+	s.until("its file is refused", func() bool { return s.called("sendDocument") > 2 })
+	s.says("fay", "yes "+codeIn(m), "has not been shown to you yet; look at it first")
+	s.waits(call)
+	s.server.FailNext("sendDocument", 0, telegramtest.BadGateway())
+	s.card("fay", "/srv/long")
+	s.until("the card is noted", s.upToDate)
+	s.server.Advance(secondStep)
+	s.phones["fay"].Writes("yes " + codeIn(m))
+	s.get(call, permissions.Approved)
+}

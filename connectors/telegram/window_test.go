@@ -867,7 +867,7 @@ func TestAReloadThatShowsMoreSendsTheFileFirst(t *testing.T) {
 	s.server.FailNext("sendDocument", -1, telegramtest.Refuse(500, "Internal Server Error"))
 	s.Configure(whole)
 	s.until("its file is refused", func() bool { return len(s.calls("fay", "sendDocument")) > 1 })
-	s.says("fay", "yes "+codeIn(m), "no more than the title, so it cannot be allowed here")
+	s.says("fay", "yes "+codeIn(m), "has not been shown to you yet; look at it first")
 	made := strings.Replace(s.button("fay", m, "Deny"), "deny", "allow_once", 1)
 	s.toast(s.phones["fay"].TapsData(m.ID, made), "no more than the title, so it cannot be allowed here")
 	s.waits(call)

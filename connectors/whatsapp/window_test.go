@@ -177,7 +177,7 @@ func TestAReloadShowsCardsAsTheirChatMay(t *testing.T) {
 	s.until("the new card is noted", s.noted)
 	s.phones["fay"].Says("yes " + code)
 	s.get(call, permissions.Approved)
-	s.answers("fay", now.ID, "You allowed this once")
+	s.becomes("fay", now.ID, "You allowed this once")
 }
 
 // TestAReloadThatShowsMoreSendsTheFileFirst: a card of the title alone has no file. What needs one is shown anew below it.

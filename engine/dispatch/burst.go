@@ -64,7 +64,7 @@ func (d *Dispatch) burstOf(
 			continue
 		}
 		p := d.Prompt(ctx, r, cp, to, all)
-		opened := cp.Ref != "" && cp.Ref != cp.Burst
+		opened := cp.Ref != "" && cp.Ref != cp.Burst && !cp.SentAt.IsZero()
 		whole := lists && sender.StandsWhole(p)
 		b.Items = append(b.Items, connectors.Item{Prompt: p, Seen: opened || whole, Hidden: lists && !whole && sender.Hides(p)})
 		in = append(in, cp)
@@ -91,7 +91,7 @@ func (l *lane) crowded(ctx context.Context, r permissions.Request, cp permission
 // joins reports whether a prompt was never shown and can be listed.
 func (l *lane) joins(r permissions.Request, cp permissions.Copy) bool {
 	return r.State == permissions.Pending && l.isStale(r, cp) && chatOf(cp) == l.chat && cp.Group == "" && cp.SentAt.IsZero() &&
-		cp.Ref == "" && l.heldBackFor(r, cp, nil) == 0
+		cp.Ref == "" && cp.Burst == "" && l.heldBackFor(r, cp, nil) == 0
 }
 
 // list brings the list with cp up to date. A copy that is on none joins the newest, with everything else that is still to be shown
@@ -221,15 +221,12 @@ func (l *lane) joining(ctx context.Context, first permissions.ID, most int) (joi
 // unlist has everything that waits on a list shown in messages of their own: the list can no longer be edited where its person is.
 func (l *lane) unlist(ctx context.Context, copies []permissions.Copy) error {
 	for _, cp := range copies {
-		was := cp.Ref
 		if cp.Burst == "" || cp.Ref != cp.Burst {
 			continue
 		}
-		cp.Ref, cp.Shown = "", 0 // Burst stays: what the list had counts as shown once its own message has come
-		if err := l.service.store.MarkShown(ctx, cp, was); err != nil {
+		if err := l.anew(ctx, cp); err != nil { // Burst stays, so that it joins no other list
 			return err
 		}
-		l.dispatcher.Enqueue(cp.Request)
 	}
 	return nil
 }

@@ -454,7 +454,11 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	case again, names && cp.SentAt.IsZero() && r.State == permissions.Pending:
 		cp.Ref, err = l.send(ctx, cp, prompt, began)
 	case edits:
-		if err = editor.Edit(ctx, cp.Ref, prompt); errors.Is(err, connectors.ErrResend) {
+		err = editor.Edit(ctx, cp.Ref, prompt)
+		if errors.Is(err, connectors.ErrResend) && cp.Group == "" && r.State == permissions.Pending {
+			return l.anew(ctx, cp)
+		}
+		if errors.Is(err, connectors.ErrResend) {
 			under := cp
 			under.Ref, under.Shown = "", 0 // an answer that arrives before the channel replies then finds a prompt on its way
 			if err := e.store.MarkShown(ctx, under, cp.Ref); err != nil {
@@ -488,6 +492,14 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	}
 	l.opened[r.ID] = s.Copy
 	return l.list(ctx, r, s.Copy)
+}
+
+// anew has a copy shown as if it never had been: what its person saw was another account's, or not all of it.
+func (l *lane) anew(ctx context.Context, cp permissions.Copy) error {
+	cp.SentAt, cp.Dated, cp.Since = time.Time{}, time.Time{}, l.service.clock.Stamp()
+	err := l.service.store.SendAgain(ctx, cp)
+	l.dispatcher.Enqueue(cp.Request) // also after a store failure: the write may have succeeded
+	return err
 }
 
 // shownAt is the revision that a copy shows which was just sent or edited.
