@@ -69,28 +69,6 @@ func query(t *testing.T, url, text string) string {
 	return value
 }
 
-// following collects what a store passes on of the writes of others, until the test ends.
-func following(t *testing.T, s *Store) <-chan permissions.Entry {
-	t.Helper()
-	told, done := make(chan permissions.Entry, 1000), make(chan error)
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	go func() {
-		done <- s.Follow(ctx, func(_ context.Context, list []permissions.Entry) error {
-			for _, e := range list {
-				told <- e
-			}
-			return nil
-		})
-	}()
-	return told
-}
-
 // TestSeveralDaemonsWriteAtOnce: each sees what the others decided, everything happens once, and the audit is one chain.
 func TestSeveralDaemonsWriteAtOnce(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
@@ -213,20 +191,6 @@ func TestDaemonsThatStartAtOnce(t *testing.T) {
 	}
 	if got := query(t, url, `SELECT (SELECT COUNT(*) FROM meta) || ' ' || (SELECT COUNT(*) FROM requests)`); got != "1 4" {
 		t.Errorf("stores and requests: %s", got)
-	}
-}
-
-// TestADaemonIsToldOnlyWhatOthersWrote.
-func TestADaemonIsToldOnlyWhatOthersWrote(t *testing.T) {
-	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
-	own, other := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
-	told := following(t, own)
-	for range 5 {
-		insert(t, own)
-		r := insert(t, other)
-		if got := <-told; got.Request != r.ID {
-			t.Fatalf("it was told %s of %s, not of %s", got.Type, got.Request, r.ID)
-		}
 	}
 }
 
@@ -396,144 +360,6 @@ func TestWhoIsLockedIsKnownWithoutTheRows(t *testing.T) {
 	testShutWithoutRows(t, func(text string) { query(t, url, text) }, first, second)
 }
 
-// TestALeaseHasOneHolder, and another one at once when that one stops.
-func TestALeaseHasOneHolder(t *testing.T) {
-	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
-	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
-	for range 2 { // again is the same
-		if err := first.AcquireLease(t.Context(), "chats"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	soon, cancel := context.WithTimeout(t.Context(), 2*leaseRetry)
-	defer cancel()
-	if err := second.AcquireLease(soon, "chats"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("the second holds it too, or: %v", err)
-	}
-	if err := second.AcquireLease(t.Context(), "other"); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := second.AcquireLease(t.Context(), "chats"); err != nil {
-		t.Fatal(err)
-	}
-	found, err := InspectServer(t.Context(), Options{Server: url})
-	if err != nil || len(found.Daemons) != 1 || found.Daemons[0].Leases != "chats, other" {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
-// TestWhatWasToldAtOneDaemonIsReadAtTheOther: whoever was told at one and asks the other at once is told the same, before that one has
-// heard of it. The one that was there first knows of the other by then.
-func TestWhatWasToldAtOneDaemonIsReadAtTheOther(t *testing.T) {
-	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
-	first := openOn(t.Context(), t, path, url)
-	following(t, first)
-	second := openOn(t.Context(), t, path, url)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for until := time.Now().Add(time.Minute); !first.server.hasOthers(); <-tick.C {
-		if time.Now().After(until) {
-			t.Fatal("it does not know of the other one")
-		}
-	}
-	for range 20 {
-		r := insert(t, second)
-		for _, s := range []*Store{first, second} {
-			if is, err := s.Read(t.Context(), r.ID); err != nil || is.State != permissions.Pending {
-				t.Fatalf("before: %s, %v", is.State, err)
-			}
-		}
-		if _, err := first.Apply(t.Context(), r.ID, fayAllows()); err != nil {
-			t.Fatal(err)
-		}
-		if is, err := second.Read(t.Context(), r.ID); err != nil || is.State != permissions.Approved {
-			t.Fatalf("it was told at the first daemon, and at the second one it is %s, %v", is.State, err)
-		}
-	}
-}
-
-// TestADaemonThatWasStoppedCatchesUp before it grants anything: what others did meanwhile has been passed on then.
-func TestADaemonThatWasStoppedCatchesUp(t *testing.T) {
-	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
-	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
-	woke := time.Now().Add(-time.Minute)
-	second.server.looked.Store(&woke)
-	if _, err := first.Stop(t.Context(), "fay", "cli", time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	late, done := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer done()
-	if err := second.CatchUp(late); !errors.Is(err, permissions.ErrBroken) {
-		t.Errorf("nobody has passed on what others wrote, and it has caught up: %v", err)
-	}
-	told := following(t, second)
-	if err := second.CatchUp(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if len(told) == 0 {
-		t.Error("it has caught up, and what others wrote was not passed on")
-	}
-	if err := newStore(t).CatchUp(late); err != nil {
-		t.Error(err)
-	}
-}
-
-// takes reports whether a store could take the lease of the chats now.
-func (s *Store) takes(t *testing.T, c *contact) bool {
-	taken, err := s.tryLease(t.Context(), "chats", c)
-	return err == nil && taken
-}
-
-// TestADaemonThatWasReplacedWritesNothing, even if it wakes late and the other one has stopped since.
-func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
-	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
-	halted := openOn(t.Context(), t, path, url)
-	if err := halted.AcquireLease(t.Context(), "chats"); err != nil {
-		t.Fatal(err)
-	}
-	r := insert(t, halted)
-	query(t, url, `UPDATE daemons SET until = clock_timestamp()`) // as if it had not run for so long
-	other := openOn(t.Context(), t, path, url)
-	if !other.takes(t, &contact{}) {
-		t.Fatal("the other one cannot take its place")
-	}
-	if _, err := other.Apply(t.Context(), r.ID, permissions.Withdraw{By: "fay", Via: "cli", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.CheckLeases(t.Context()); err != nil {
-		t.Error(err)
-	}
-	before := halted.Now()
-	halted.server.noteTime(before.Add(-2*renewEvery), time.Now().Add(-2*renewEvery)) // it was halted while it was answered
-	if now := halted.Now(); now.Before(before) {
-		t.Errorf("its clock was set back by %s", before.Sub(now))
-	}
-	if err := halted.CheckLeases(t.Context()); !errors.Is(err, permissions.ErrBroken) {
-		t.Errorf("the late one holds the chats: %v", err)
-	}
-	for range 2 {
-		_, err := halted.Apply(t.Context(), r.ID, fayAllows())
-		if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "other daemons took the place") {
-			t.Errorf("the late one: %v", err)
-		}
-	}
-	if _, err := halted.Read(t.Context(), r.ID); !errors.Is(err, permissions.ErrBroken) {
-		t.Errorf("the late one reads: %v", err)
-	}
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := halted.Open(t.Context(), newAsk()); !errors.Is(err, permissions.ErrBroken) {
-		t.Errorf("the late one, when the other had stopped: %v", err)
-	}
-	if got := query(t, url, `SELECT state || ' ' || COUNT(*) OVER () FROM requests`); got != "cancelled 1" {
-		t.Errorf("the rows are %q", got)
-	}
-}
-
 // TestTheTimeIsThatOfTheDatabase, whatever the clock of the machine says.
 func TestTheTimeIsThatOfTheDatabase(t *testing.T) {
 	o := options(filepath.Join(t.TempDir(), "daycared.db"))
@@ -695,37 +521,6 @@ func TestPostgreSQLIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestADatabaseThatWasAwayMakesNobodySilent: who comes back first does not take the place of the others.
-func TestADatabaseThatWasAwayMakesNobodySilent(t *testing.T) {
-	c := ownCluster(t)
-	url, path := c.URL("postgres"), filepath.Join(t.TempDir(), "daycared.db")
-	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
-	if err := first.AcquireLease(t.Context(), "chats"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	long := contact{time.Now().Add(-time.Hour)}
-	if second.takes(t, &long) {
-		t.Error("it was taken while the database was away")
-	}
-	if err := c.Run(); err != nil {
-		t.Fatal(err)
-	}
-	query(t, url, `UPDATE daemons SET until = clock_timestamp() - INTERVAL '1 minute'`)
-	if second.takes(t, &long) {
-		t.Error("it was taken as soon as the database was back")
-	}
-	insert(t, first)
-	if second.takes(t, &contact{}) {
-		t.Error("it was taken from a daemon that runs")
-	}
-	if err := errors.Join(first.Close(), second.Close()); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestTextsComeBackAsTheyWere from PostgreSQL, which refuses some of them as they are.
 func TestTextsComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -880,36 +675,4 @@ func TestWhatHelpsWithPostgreSQL(t *testing.T) {
 	o.Server = url
 	query(t, url, `UPDATE meta SET stopped_by = 'x' RETURNING 1`)
 	said("what the store says of itself", second(Open(t.Context(), o)))
-}
-
-// TestInboxesAreKnownAtOtherDaemons, while the daemon at which they are open runs.
-func TestInboxesAreKnownAtOtherDaemons(t *testing.T) {
-	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
-	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
-	looks := func(s *Store) {
-		t.Helper()
-		if err := s.followOnce(t.Context(), func(context.Context, []permissions.Entry) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := first.NoteInboxes(t.Context(), []string{"fay", "sam"}); err != nil {
-		t.Fatal(err)
-	}
-	looks(first)
-	looks(second)
-	if !second.HasInbox("fay") || !second.HasInbox("sam") || second.HasInbox("fa") || second.HasInbox("") || first.HasInbox("fay") {
-		t.Error("two inboxes are not known for what they are")
-	}
-	if err := first.NoteInboxes(t.Context(), []string{"sam"}); err != nil {
-		t.Fatal(err)
-	}
-	looks(second)
-	if second.HasInbox("fay") || !second.HasInbox("sam") {
-		t.Error("an inbox that was closed is open, or another one closed")
-	}
-	query(t, url, `UPDATE daemons SET until = clock_timestamp() WHERE id = '`+first.server.id+`'`)
-	looks(second)
-	if second.HasInbox("sam") {
-		t.Error("an inbox is open at a daemon that is silent")
-	}
 }
