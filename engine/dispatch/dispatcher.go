@@ -479,15 +479,22 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if err != nil {
 		return err
 	}
-	if cp.SentAt.IsZero() {
+	s.Copy = cp
+	return l.arrived(ctx, r, s, since, began)
+}
+
+// arrived notes a message that was sent or edited by a call that began then, or that may be there since before, and brings its list up
+// to date.
+func (l *lane) arrived(ctx context.Context, r permissions.Request, s sending, since, began time.Time) error {
+	if s.SentAt.IsZero() {
 		l.recent[r.ID] = l.elapsed()
 	}
-	if s.was == "" && cp.Burst != "" {
-		cp.SentAt, cp.Dated = time.Time{}, time.Time{} // of the list, which has not all of it
+	if s.was == "" && s.Burst != "" {
+		s.SentAt, s.Dated = time.Time{}, time.Time{} // of the list, which has not all of it
 	}
-	cp.Shown = l.shownAt(r)
-	s.Copy = l.dated(cp, since, began)
-	if err := l.note(ctx, s); err != nil || cp.Burst == "" {
+	s.Shown = l.shownAt(r)
+	s.Copy = l.dated(s.Copy, since, began)
+	if err := l.note(ctx, s); err != nil || s.Burst == "" {
 		return err
 	}
 	l.opened[r.ID] = s.Copy
