@@ -382,6 +382,9 @@ func (s *shelf) Heartbeat(_ context.Context, at time.Time) (last time.Time, err 
 // Health is well.
 func (s *shelf) Health(context.Context) error { return nil }
 
+// CatchUp returns at once: no other daemon writes here.
+func (s *shelf) CatchUp(context.Context) error { return nil }
+
 // Pairings, Suspensions, Locks and Moves are none: nobody is enrolled or locked here, and no group moves.
 func (s *shelf) Pairings(context.Context) ([]permissions.Pairing, error)         { return nil, nil }
 func (s *shelf) Suspensions(context.Context) ([]permissions.Suspension, error)   { return nil, nil }

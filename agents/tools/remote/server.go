@@ -182,6 +182,7 @@ func (s *Server) start(ctx context.Context) (*conn, error) {
 		}
 		if err != nil {
 			s.o.Log.Warn("mcp server ended for what it says", "err", err)
+			run.Kill() // an answer that it does not read would wait for ever
 		}
 		return true, err
 	})
