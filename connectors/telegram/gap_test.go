@@ -103,7 +103,7 @@ func TestAfterAGapThereIsTimeToAnswer(t *testing.T) {
 	<-left
 	s.outage(12*time.Minute, func() {})
 	s.told("fay", "had no contact with Telegram for 12 minutes")
-	s.card("fay", "\nx")
+	s.until("each has one card", func() bool { return s.sent("fay", withButtons) == 2 && s.upToDate() })
 	rows, err := s.rows.Pending(t.Context(), "", "", 10)
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d are pending, %v", len(rows), err)
