@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -275,10 +274,7 @@ func (d *daemon) createAgents(c *CLI, o *engine.Options, rows runtime.Store) (bi
 
 // run serves until ctx ends or end is called, then closes everything.
 func (d *daemon) run(ctx context.Context) error {
-	d.floor = make([]byte, 32<<20)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // of a large heap, as with thousands that wait, less is garbage
-	}
+	d.floor = make([]byte, 16<<20)
 	ctx, stopNow := context.WithCancel(ctx)
 	defer stopNow()
 	group, ctx := errgroup.WithContext(ctx)
