@@ -109,7 +109,7 @@ func here(q permissions.Request) bool {
 	switch effect := permissions.EffectOf(q.Tool); {
 	case strings.HasPrefix(q.Tool, "mcp__"):
 		return true
-	case effect == permissions.DoesExecute, acts.GivesCode(q.Input):
+	case effect == permissions.DoesExecute, acts.HasCode(q.Input):
 		return false
 	case effect == permissions.DoesRead, effect == permissions.DoesEdit:
 		relative := func(name string) bool { return name != "" && !filepath.IsAbs(name) }

@@ -39,6 +39,12 @@ func (a Act) Computes() bool {
 	return a.GivenCode() || slices.ContainsFunc(a.Words, func(w string) bool { return strings.Contains(w, Computed) })
 }
 
+// HasCode reports whether the input of a tool that is not known has a command or code.
+func HasCode(text json.RawMessage) bool {
+	in := readInput(text)
+	return in.unread || len(in.commands)+len(in.code)+len(in.stdin) > 0
+}
+
 // CodeIn reports whether the input of a tool that is not known has code, or a command that computes what it names or gives code to a
 // program.
 func CodeIn(text json.RawMessage) bool {

@@ -158,12 +158,6 @@ func Suspected(text json.RawMessage) (commands, files []string) {
 	return in.commands, in.paths
 }
 
-// GivesCode reports whether the input of a tool that is not known has a command or code.
-func GivesCode(text json.RawMessage) bool {
-	in := readInput(text)
-	return in.unread || len(in.commands)+len(in.code)+len(in.stdin) > 0
-}
-
 // FilesMember is the member of an input with the files that an ACP program reports of a call beside its input.
 const FilesMember = "acp.files"
 

@@ -249,6 +249,11 @@ func (j *judge) restrictsFiles() bool {
 	return false
 }
 
+// restrictsHosts reports whether a deny or ask rule is about hosts.
+func (j *judge) restrictsHosts() bool {
+	return len(j.others[Deny][fetches])+len(j.others[Ask][fetches]) > 0
+}
+
 func newJudge(s *Set, c Call) *judge {
 	if c.now.IsZero() {
 		c.now = c.At

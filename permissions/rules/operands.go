@@ -16,12 +16,9 @@ import (
 func hostsIn(word string) (hosts []string) {
 	_, value, _ := strings.Cut(word, "=")
 	for _, part := range []string{word, value} {
-		part = strings.TrimLeft(part[strings.LastIndex(part, "@")+1:], "/")
-		if end := strings.IndexAny(part, "/"); end >= 0 {
-			part = part[:end]
-		}
-		host, _, _ := strings.Cut(part, ":")
-		for _, name := range []string{host, part} {
+		address, _, _ := strings.Cut(strings.TrimLeft(part[strings.LastIndex(part, "@")+1:], "/"), "/")
+		host, _, _ := strings.Cut(address, ":")
+		for _, name := range []string{host, address} {
 			if name = acts.HostOf("http://" + name); name != "" && !slices.Contains(hosts, name) {
 				hosts = append(hosts, name)
 			}
@@ -41,11 +38,10 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 		j.doubt("its pattern of names may find files that look like secrets")
 	}
 	fetching := name == "curl" || name == "wget"
-	hosts := len(j.others[Deny][fetches])+len(j.others[Ask][fetches]) > 0
 	for n, word := range words {
 		_, value, joined := strings.Cut(word, "=")
 		host, address := addressOf(word)
-		if !text[n+1] && !address && hosts {
+		if !text[n+1] && !address && j.restrictsHosts() {
 			for _, host := range hostsIn(word) {
 				j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: true})
 			}
@@ -82,10 +78,10 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			}
 		}
 	}
-	for _, folder := range a.In {
-		if readsOwn(a) {
-			hidden := hidden || j.isHere(folder) || strings.Contains(folder, acts.Computed) // which is in doubt anyway
-			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{folder}}, name: folder, hidden: hidden})
+	if readsOwn(a) {
+		for _, folder := range a.In {
+			inside := j.isHere(folder) || strings.Contains(folder, acts.Computed) // or in doubt anyway
+			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{folder}}, name: folder, hidden: hidden || inside})
 		}
 	}
 	for _, file := range a.Patches() {

@@ -83,8 +83,7 @@ const (
 
 // texts adds what the texts in the input of a tool may name, if there are rules that restrict that.
 func (j *judge) texts() {
-	hosts := len(j.others[Deny][fetches]) + len(j.others[Ask][fetches])
-	if hosts == 0 && !j.restrictsFiles() {
+	if !j.restrictsHosts() && !j.restrictsFiles() {
 		return
 	}
 	all := slices.DeleteFunc(textsIn(j.Input), func(t inputText) bool {
@@ -107,7 +106,7 @@ func (j *judge) texts() {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: acts.PathOf(t.text), may: true})
 		host, address := addressOf(t.text)
 		switch address = address && acts.PathOf(t.text) == t.text; {
-		case address && host == "" && hosts > 0:
+		case address && host == "" && j.restrictsHosts():
 			j.doubt("it reaches an address that programs may read in different ways")
 		case address:
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: host, hidden: true})
