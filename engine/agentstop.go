@@ -126,11 +126,11 @@ func (e *services) agentOf(ctx context.Context, id connectors.Identity, name str
 	}
 	caller, err = e.AgentNamed(ctx, name, sees)
 	if permissions.CodeOf(err) == permissions.CodeUnknown { // another daemon may run it, and this one's configuration does not have it
-		agent := permissions.AgentCaller(strings.TrimPrefix(name, "agent:"))
-		if runs, unread := e.IsOpen(ctx, sees, strings.TrimPrefix(agent.Name, "agent:")); unread != nil {
+		agent := strings.TrimPrefix(name, "agent:")
+		if runs, unread := e.IsOpen(ctx, sees, agent); unread != nil {
 			err = shared.Unread(unread)
 		} else if runs {
-			caller, err = agent.Root(), nil
+			caller, err = permissions.AgentCaller(agent).Root(), nil
 		}
 	}
 	return caller, who, err
