@@ -174,7 +174,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 		auto, risky, ruled := p.auto(r, c), p.risky(r, c), p.ruling(r, c, live, now)
 		v.Ruling = v.Ruling.or(ruled)
 		switch {
-		case matchesTool(p.Forbidden, c.Tool):
+		case r.matchesTool(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
 		case ruled.Effect == RuleDenies:
 			return Verdict{Forbidden: c.Tool, Ruling: ruled}
@@ -317,7 +317,7 @@ func (p Policy) risky(r Request, c Call) bool {
 	}
 	effect := EffectOf(c.Tool)
 	fits := func(text string) bool { return matches(p.HighRiskPatterns, text, true) }
-	return matchesTool(p.HighRiskTools, c.Tool) || slices.Contains(p.HighRiskEffects, effect) ||
+	return r.matchesTool(p.HighRiskTools, c.Tool) || mayMean(p.HighRiskTools, c.Tool) || slices.Contains(p.HighRiskEffects, effect) ||
 		slices.ContainsFunc(does.Texts, fits) || !p.Ordinary.has(c.Tool, does) && len(does.Risks) > 0
 }
 
@@ -344,15 +344,25 @@ func (o Ordinary) has(tool string, does Doing) bool {
 		len(texts) > 0 && !slices.ContainsFunc(texts, unfit)
 }
 
-// gates reports whether people are always asked about a tool.
+// gates reports whether people are always asked about a tool, or about one that may be it.
 func (p Policy) gates(tool string) bool {
-	return matches(p.Gated, tool, true) || MeansTool(p.Gated, tool)
+	return matches(p.Gated, tool, true) || MeansTool(p.Gated, tool) || mayMean(slices.Concat(p.Gated, p.Forbidden), tool)
 }
 
-// matchesTool reports whether a pattern matches a tool's name, or its server's name for it, as in github__delete_repository.
-func matchesTool(patterns []string, tool string) bool {
+// matchesTool reports whether a pattern matches the name of a tool of r, or its server's name for it, as in github__delete_repository. A
+// hook's agent may write that as github_delete_repository or github-delete_repository.
+func (r Request) matchesTool(patterns []string, tool string) bool {
+	means := func(name string) bool { return matches(patterns, name, true) || MeansTool(patterns, name) }
 	for name, found := tool, true; found; _, name, found = strings.Cut(name, "__") {
-		if matches(patterns, name, true) || MeansTool(patterns, name) {
+		if means(name) {
+			return true
+		}
+	}
+	if _, known := KnownEffect(tool); known || r.Hook == "" || strings.Contains(tool, "__") {
+		return false
+	}
+	for at := strings.IndexAny(tool, "_-/:"); at >= 0; at = strings.IndexAny(tool, "_-/:") {
+		if tool = tool[at+1:]; means(tool) {
 			return true
 		}
 	}
@@ -365,22 +375,65 @@ var changedName = regexp.MustCompile(`-[0-9a-f]{8}(__|$)`)
 // maxToolName is the most bytes of a tool's name for models; a longer one is cut.
 const maxToolName = 64
 
-// MeansTool reports whether a pattern may be the own name of a tool whose name was changed for models: db.drop of a server s is called
-// s__db_drop-d45a7b16. It is for what must not be, or is to be asked about.
+// MeansTool reports whether a pattern may be another name of a tool: programs call fs/delete (or fs__delete) mcp__fs__delete, fs_delete,
+// fs-delete and mcp_fs_delete, and db.drop of a server s is s__db_drop-d45a7b16 for models. It is for what must not be, or is to be asked
+// about.
 func MeansTool(patterns []string, tool string) bool {
-	if !changedName.MatchString(tool) {
-		return false
-	}
-	plain := func(name string) string { return otherLetters.ReplaceAllLiteralString(name, "_") }
-	own := plain(changedName.ReplaceAllString(tool, "$1"))
+	own := changedName.ReplaceAllString(tool, "$1")
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		fits, _ := MatchName(plain(p), own)
-		return fits || len(tool) >= maxToolName && strings.HasPrefix(plain(p), own)
+		server, name, is := serverOf(p)
+		switch {
+		case own != tool && (fitsPlain(p, own) || len(tool) >= maxToolName && strings.HasPrefix(plainName(p), plainName(own))):
+			return true
+		case !is:
+			return false
+		}
+		return slices.ContainsFunc([]string{tool, strings.TrimPrefix(tool, "mcp_")}, func(tool string) bool {
+			if by, its, known := serverOf(tool); known {
+				return fitsPlain(server, by) && fitsPlain(name, its)
+			}
+			return !strings.Contains(server, "*") && fitsPlain(server+"_"+name, tool)
+		})
 	})
 }
 
-// otherLetters matches what stands for one underscore where names are compared without their letters that models do not take.
-var otherLetters = regexp.MustCompile(`[^a-zA-Z0-9*?\[\]\\^-]+`)
+// mayMean reports whether a pattern names the tool of a server that a tool may be: Cursor does not say the server's name.
+func mayMean(patterns []string, tool string) bool {
+	own, cut := strings.CutPrefix(strings.Replace(tool, "MCP:", "mcp__", 1), "mcp__")
+	return cut && !strings.Contains(own, "__") && slices.ContainsFunc(patterns, func(p string) bool {
+		_, name, is := serverOf(p)
+		return is && fitsPlain(name, own)
+	})
+}
+
+// serverOf returns the parts of SERVER/NAME, SERVER__NAME and mcp__SERVER__NAME.
+func serverOf(tool string) (server, name string, is bool) {
+	tool = strings.TrimPrefix(tool, "mcp__")
+	for _, between := range []string{"/", "__"} {
+		if server, name, is = strings.Cut(tool, between); is {
+			return server, name, server != "" && name != ""
+		}
+	}
+	return "", tool, false
+}
+
+// fitsPlain is [MatchName] where all that separates words is alike.
+func fitsPlain(pattern, name string) bool {
+	fits, _ := MatchName(plainName(pattern), plainName(name))
+	return fits
+}
+
+func plainName(text string) string {
+	return separators.ReplaceAllStringFunc(text, func(part string) string {
+		if part[0] == '[' {
+			return part
+		}
+		return "_"
+	})
+}
+
+// separators matches classes of letters, and what stands for one underscore where names are compared.
+var separators = regexp.MustCompile(`\[[^\]]*\]|[^a-zA-Z0-9*?\\\[]+`)
 
 // matches reports whether a pattern matches a tool's name; match returns the index of the first one, or -1. A star also matches
 // slashes. malformed is the result for an invalid pattern.

@@ -576,6 +576,51 @@ func TestAToolIsMeantByItsOwnName(t *testing.T) {
 	}
 }
 
+// TestListsHoldForAServersToolAsEachProgramCallsIt: those that restrict. What tools.auto has is no wider by it.
+func TestListsHoldForAServersToolAsEachProgramCallsIt(t *testing.T) {
+	for _, c := range []struct {
+		pattern, hook, tools string
+		means                bool
+	}{
+		{"fs__delete", "opencode", "fs_delete", true}, {"mcp__fs__delete", "opencode", "fs_delete", true},
+		{"fs/delete", "copilot", "fs-delete fs/delete", true}, {"mcp__my-srv__rm_*", "gemini", "mcp_my_srv_rm_x mcp_my-srv_rm_x", true},
+		{"fs/delete", "vscode", "mcp_fs_delete fs_delete", true}, {"fs_delete", "claude-code", "mcp__fs__delete fs-delete", false},
+		{"fs_delete", "codex", "mcp__fs__delete", false}, {"fs__delete", "claude-code", "mcp__fs__delete", true},
+		{"fs/delete", "claude-code", "mcp__fs__delete", true}, {"fs/delete", "claude-code", "mcp__fs__x__delete", false},
+		{"del[a-e]te_*", "opencode", "github_delete_repository", true}, {"delete_*", "copilot", "github-delete_repository", true},
+		{"delete_*", "gemini", "mcp_github_delete_repository", true}, {"delete_*", "cursor", "MCP:delete_it mcp__delete_it", true},
+		{"delete_*", "opencode", "undelete_it list_delete", false}, {"mcp__*__*", "vscode", "list_it read_file", false},
+		{"search", "gemini", "google_web_search", false}, {"delete", "", "fs_delete", false},
+	} {
+		for tool := range strings.FieldsSeq(c.tools) {
+			r := Request{Kind: KindTool, Tool: tool, Hook: c.hook, Caller: Caller{Name: "bot1"}}
+			if got := (Policy{Auto: []string{"*"}, Forbidden: []string{c.pattern}}).Evaluate(r, nil, noon); (got.Forbidden != "") != c.means {
+				t.Errorf("%s is forbidden by %s: %t", tool, c.pattern, !c.means)
+			}
+			if (Policy{HighRiskTools: []string{c.pattern}}).HighRisk(r) != c.means {
+				t.Errorf("%s is high risk by %s: %t", tool, c.pattern, !c.means)
+			}
+			server := strings.Contains(c.pattern, "/") || strings.Contains(c.pattern, "__")
+			if got := (Policy{Auto: []string{"*"}, Gated: []string{c.pattern}}).Evaluate(r, nil, noon); server && got.Ask != c.means {
+				t.Errorf("%s is gated by %s: %t", tool, c.pattern, got.Ask)
+			}
+			if got := (Policy{Auto: []string{c.pattern}}).Evaluate(r, nil, noon); !got.Ask && !matches([]string{c.pattern}, tool, false) {
+				t.Errorf("%s runs unasked by %s", tool, c.pattern)
+			}
+		}
+	}
+	for _, tool := range []string{"MCP:delete", "mcp__delete"} { // of a server that Cursor does not say
+		r := Request{Kind: KindTool, Tool: tool, Hook: "cursor", Harmless: true, Caller: Caller{Name: "bot1"}}
+		for _, list := range []Policy{{Forbidden: []string{"fs/delete"}}, {Gated: []string{"mcp__fs__del*"}}} {
+			list.Auto = []string{"*"}
+			risky := (Policy{HighRiskTools: list.Gated}).HighRisk(r)
+			if got := list.Evaluate(r, nil, noon); !got.Ask || got.Forbidden != "" || risky != (list.Gated != nil) {
+				t.Errorf("%s, of %v and %v: %+v", tool, list.Forbidden, list.Gated, got)
+			}
+		}
+	}
+}
+
 // TestWhatARuleMayBeAboutIsNotLeftUnasked: neither by its tool's name, nor by its agent's own mode, unless people gave a grant.
 func TestWhatARuleMayBeAboutIsNotLeftUnasked(t *testing.T) {
 	for _, unsure := range []bool{false, true} {

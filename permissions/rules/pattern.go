@@ -547,7 +547,7 @@ func (p *pattern) parseTool(text string, e Effect) error {
 
 // fitsTool reports whether a tool is meant. A wildcard does not stand for a shell.
 func (p *pattern) fitsTool(tool string, e Effect) bool {
-	if e != Allow && (permissions.MeansTool([]string{p.name}, tool) || p.isCalled(tool)) {
+	if e != Allow && permissions.MeansTool([]string{p.name}, tool) {
 		return true
 	}
 	if p.exact {
@@ -556,25 +556,3 @@ func (p *pattern) fitsTool(tool string, e Effect) bool {
 	fits, _ := permissions.MatchName(p.name, tool)
 	return fits && (e != Allow || !permissions.RunsCode(filepath.Base(tool)))
 }
-
-// isCalled reports whether a program may call the tool SERVER/NAME of a pattern so: as in SERVER_NAME, SERVER-NAME and mcp_SERVER_NAME.
-func (p *pattern) isCalled(tool string) bool {
-	server, name, is := strings.Cut(p.name, "/")
-	plain := func(text string) string { return separators.ReplaceAllLiteralString(text, "_") }
-	fits := func(pattern, text string) bool {
-		ok, _ := permissions.MatchName(plain(pattern), plain(text))
-		return ok
-	}
-	of := func(tool string) bool {
-		for _, between := range []string{"/", "__"} {
-			if by, its, known := strings.Cut(tool, between); known {
-				return fits(server, by) && fits(name, its)
-			}
-		}
-		return fits(p.name, tool)
-	}
-	return is && (of(tool) || of(strings.TrimPrefix(strings.TrimPrefix(tool, "mcp__"), "mcp_")))
-}
-
-// separators matches what programs write one way or another in the names of tools.
-var separators = regexp.MustCompile(`[^a-zA-Z0-9*]+`)
