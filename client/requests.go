@@ -317,8 +317,8 @@ func (a *asking) run(ctx context.Context) error {
 			}
 			continue
 		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // the file is perhaps being replaced
-		case a.row.ID != "" && permissions.CodeOf(err) == permissions.CodeBroken && time.Now().Before(a.until):
-			// The request is still pending and may yet be answered.
+		case (a.row.ID != "" || isAway(err)) && permissions.CodeOf(err) == permissions.CodeBroken && time.Now().Before(a.until):
+			// The request is still pending and may yet be answered, or can be stored later.
 			a.missing(err)
 			wait = 0
 		case !a.met || !wire.IsConnectionError(err):
@@ -333,6 +333,12 @@ func (a *asking) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// isAway reports whether err says that the daemon's store can be used again later.
+func isAway(err error) bool {
+	refusal := permissions.AsRefusal(err)
+	return refusal != nil && refusal.After > 0
 }
 
 // missing reports once that the daemon or its store is unavailable.

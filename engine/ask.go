@@ -11,6 +11,7 @@ import (
 	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -25,7 +26,8 @@ const (
 	maxShare = maxBegun / 2
 )
 
-// Ask implements [agents.Asker]: it opens the request, or joins an equal pending one, and waits for the answer.
+// Ask implements [agents.Asker]: it opens the request, or joins an equal pending one, and waits for the answer. While the store cannot be
+// reached, it tries again.
 func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	r, err := e.AskDeferred(ctx, time.Time{}, caller, func() (permissions.Request, error) { return q, nil })
 	return *r, err
@@ -39,13 +41,30 @@ func (e *Engine) AskDeferred(
 	ctx context.Context, until time.Time, caller permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
 	c := &call{engine: e, until: until, caller: caller, question: question}
-	for range maxAnew {
-		if err := c.once(ctx); !errors.Is(err, registry.ErrUsedElsewhere) {
+	for used := 0; used < maxAnew; {
+		switch err := c.once(ctx); {
+		case errors.Is(err, registry.ErrUsedElsewhere): // or it is over
+			c.anew = true
+			used++
+		case !isAway(err) || !c.waits(ctx, shared.RetryDelay):
 			return c.answer, err
 		}
-		c.anew = true // the approval was used by another call, or is over
 	}
 	return new(permissions.Request), permissions.Limit(time.Second)
+}
+
+// isAway reports whether the store cannot be reached now, and can be used again by itself.
+func isAway(err error) bool {
+	refusal := permissions.AsRefusal(err)
+	return refusal != nil && refusal.Code == permissions.CodeBroken && refusal.After > 0
+}
+
+// waits reports whether the call still wants an answer after d.
+func (c *call) waits(ctx context.Context, d time.Duration) bool {
+	if !c.until.IsZero() && time.Until(c.until) <= d {
+		return false
+	}
+	return timing.Pause(ctx, d) == nil
 }
 
 // maxAnew bounds how often one call asks again because another call used the answer.
@@ -66,6 +85,10 @@ type call struct {
 
 // once asks and waits.
 func (c *call) once(ctx context.Context) (err error) {
+	if err := c.engine.store.CatchUp(ctx); err != nil { // which may take long, so no turn is held
+		c.answer = new(permissions.Request)
+		return shared.Broken(err)
+	}
 	done, _ := c.engine.shares.Take(context.Background(), c.caller.Name) // here, where a call that waits for its turn is small
 	c.engine.beginning <- struct{}{}
 	aside.Run(func() { err = c.begin(ctx) })

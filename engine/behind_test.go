@@ -2,30 +2,38 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
-// behindStore is a store that does not know yet what other daemons wrote.
+// behindStore is a store that does not know yet what other daemons wrote, or cannot be reached.
 type behindStore struct {
 	engine.Store
-	behind atomic.Bool
+	behind, away atomic.Bool
+	tries        chan struct{} // of callers, while it is away
 }
 
 func (s *behindStore) CatchUp(ctx context.Context) error {
-	if s.behind.Load() {
+	switch {
+	case s.away.Load():
+		s.tries <- struct{}{}
+		return fmt.Errorf("%w: %w", permissions.ErrBroken, permissions.ErrAway)
+	case s.behind.Load():
 		return permissions.ErrBroken
 	}
 	return s.Store.CatchUp(ctx)
 }
 
-// TestADaemonThatIsBehindGrantsNothing: it may not know of a lock, of a stop or of a revoked grant.
-func TestADaemonThatIsBehindGrantsNothing(t *testing.T) {
-	store := &behindStore{}
+// openBehind starts a daemon on such a store.
+func openBehind(t *testing.T) (*env, *behindStore) {
+	t.Helper()
+	store := &behindStore{tries: make(chan struct{}, 1000)}
 	settings := owned()
 	settings.Routes = usual().Routes
 	phone := []connectors.Connector{newPhone(fay, "fays-phone")}
@@ -35,6 +43,53 @@ func TestADaemonThatIsBehindGrantsNothing(t *testing.T) {
 	}}
 	st.open()
 	t.Cleanup(func() { st.stop() })
+	return st, store
+}
+
+// TestAQuestionWaitsUntilTheStoreCanBeReached; one that waits no longer is told when to try again.
+func TestAQuestionWaitsUntilTheStoreCanBeReached(t *testing.T) {
+	st, store := openBehind(t)
+	store.away.Store(true)
+	_, begun := st.Begin(t.Context(), self, network("begun"))
+	_, late := st.AskDeferred(t.Context(), time.Now(), self, func() (permissions.Request, error) { return network("late"), nil })
+	for _, err := range []error{begun, late} {
+		refused(t, err, permissions.CodeBroken)
+		if permissions.AsRefusal(err).After <= 0 {
+			t.Errorf("nobody is told when to try again: %v", err)
+		}
+	}
+	for len(store.tries) > 0 {
+		<-store.tries
+	}
+	waiting := st.ask(t.Context(), network("waits"))
+	gone, leave := context.WithCancel(t.Context())
+	left := st.ask(gone, network("left"))
+	for range 4 { // at least one of them has tried again
+		select {
+		case <-store.tries:
+		case <-time.After(20 * time.Second):
+			t.Fatal("nobody tries again")
+		}
+	}
+	leave()
+	if a := <-left; a.err == nil {
+		t.Errorf("a call that has left was answered: %+v", a.r)
+	}
+	store.away.Store(false)
+	yes := connectors.Decision{
+		From: connectors.Identity{Via: "cli", UID: fay.UID}, Request: st.pending(1)[0].ID, Answer: permissions.Allow(permissions.Once),
+	}
+	if _, err := st.OnPermission(t.Context(), yes); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(waiting); r.State != permissions.Approved || r.Reason != "waits" {
+		t.Errorf("%s is %s", r.Reason, r.State)
+	}
+}
+
+// TestADaemonThatIsBehindGrantsNothing: it may not know of a lock, of a stop or of a revoked grant.
+func TestADaemonThatIsBehindGrantsNothing(t *testing.T) {
+	st, store := openBehind(t)
 	waiting := st.ask(t.Context(), network("waits"))
 	pending := st.pending(1)[0]
 	kept, _ := st.askAndLeave(self, network("kept")) // it stops waiting

@@ -11,6 +11,9 @@ import (
 // ErrBroken matches errors that mean the store cannot be read or written now.
 var ErrBroken = errors.New("store unusable")
 
+// ErrAway matches, in addition to [ErrBroken], errors of a store that cannot be reached now, and can be used again by itself.
+var ErrAway = errors.New("store out of reach")
+
 // ErrRow matches, in addition to [ErrBroken], errors of one unreadable row; the other rows are usable.
 var ErrRow = errors.New("row unusable")
 

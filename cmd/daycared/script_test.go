@@ -26,6 +26,7 @@ import (
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/engine/wiretest"
+	"github.com/daycared/daycared/internal/pgtest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -83,7 +84,7 @@ func TestScripts(t *testing.T) {
 func commands() scriptCommands {
 	all := scriptCommands{
 		"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned, "putback": putback, "change": change,
-		"session": session, "acpagent": acpAgentHere,
+		"session": session, "acpagent": acpAgentHere, "postgresql": postgresql,
 	}
 	maps.Copy(all, peopleCommands())
 	maps.Copy(all, socketCommands())
@@ -144,6 +145,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Values[namesKey{}], env.Values[castKey{}], env.Values[chatsKey{}] = names, map[string]*actor{}, &chats{}
 	env.Values[mobilesKey{}], env.Values[thoughtsKey{}], env.Values[detouredKey{}] = &mobiles{}, newThoughts(), &detoured{}
+	env.Values[clusterKey{}] = new([]*pgtest.Cluster)
 	env.Values[galleryKey{}] = &galleryKept{names: map[string]bool{}, read: map[string]int{}}
 	return nil
 }

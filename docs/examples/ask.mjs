@@ -24,7 +24,7 @@ for (let met = false, lost = false, asked = false; ;) {
     if (told?.constructor !== Object) throw new Error('the answer is not a JSON object')
     met = true, lost = false, ask.wait = '50s'
     const refused = [1, 2, 3, 4, 5, 6, 7, 8].includes(told.exit) ? told.exit : 1 // never 0, which means granted
-    if (['limit', 'ask-again'].includes(told.code) || (asked && told.code === 'broken')) {
+    if (['limit', 'ask-again'].includes(told.code) || (told.code === 'broken' && (asked || answer.headers.has('Retry-After')))) {
       console.error(told.detail)
       await pause(wait * 1000) // it is busy; every other refusal stays one
     } else if (answer.status !== 200) end(refused, console.error, told.detail ?? JSON.stringify(told))

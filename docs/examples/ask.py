@@ -32,7 +32,7 @@ while True:
         continue
     met, lost, ask["wait"] = True, False, "50s"
     wait = answer.headers.get("Retry-After", "1")
-    if told.get("code") in ("limit", "ask-again") or asked and told.get("code") == "broken":
+    if told.get("code") in ("limit", "ask-again") or told.get("code") == "broken" and (asked or "Retry-After" in answer.headers):
         print(told.get("detail"), file=sys.stderr)
         time.sleep(int(wait) if wait.isdecimal() else 1)  # it is busy; every other refusal stays one
     elif answer.status != 200:

@@ -33,10 +33,15 @@ func Noting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), StoreTime)
 }
 
-// Broken turns a store failure into the refusal that the asker reads; other errors are returned unchanged.
+// Broken turns a store failure into the refusal that the asker reads; other errors are returned unchanged. One that passes by itself
+// says when to try again.
 func Broken(err error) error {
 	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {
-		return permissions.Broken(err.Error())
+		r := permissions.Broken(err.Error())
+		if errors.Is(err, permissions.ErrAway) {
+			r.After = RetryDelay
+		}
+		return r
 	}
 	return Unread(err)
 }

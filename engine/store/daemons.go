@@ -250,7 +250,7 @@ func (s *Store) followOnce(ctx context.Context, told func(context.Context, []per
 	at.inboxes.Store(&inboxes)
 	began := time.Now()
 	if version == at.known.Load() {
-		at.looked.Store(&began)
+		at.noteUpToDate(began)
 		return nil
 	}
 	at.newest.Store(version)
@@ -274,10 +274,16 @@ func (s *Store) followOnce(ctx context.Context, told func(context.Context, []per
 		s.noteKnown(list)
 		if len(list) < followPage {
 			at.known.Store(version)
-			at.looked.Store(&began)
+			at.noteUpToDate(began)
 			return nil
 		}
 	}
+}
+
+// noteUpToDate records that this daemon knows all that others had written by then.
+func (p *postgres) noteUpToDate(then time.Time) {
+	p.looked.Store(&then)
+	p.upToDate.wakeAll()
 }
 
 // checkFollows returns nil if the first entry of a list follows the one that was read last, where that is the one before.
@@ -333,11 +339,17 @@ func (s *Store) CatchUp(ctx context.Context) error {
 	limited, done := context.WithTimeout(ctx, catchUpTime)
 	defer done()
 	for {
+		next := s.server.upToDate.wait()
 		if last := s.server.looked.Load(); last != nil && last.After(called) {
 			return nil
 		}
-		if pause(limited, 10*time.Millisecond) != nil {
-			return &Error{What: "this daemon does not know yet what other daemons have decided", Advice: "try again", Err: limited.Err()}
+		select {
+		case <-next:
+		case <-limited.Done():
+			return &Error{
+				What:   "the " + s.server.name + " does not answer, or this daemon does not know yet what other daemons have decided",
+				Advice: "nothing needs a restart", Err: limited.Err(), away: true,
+			}
 		}
 	}
 }

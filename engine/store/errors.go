@@ -25,6 +25,7 @@ type Error struct {
 	Advice string // what to do about it
 	Err    error  // as SQLite or the system said it
 	Row    bool   // concerns one row; all others are usable
+	away   bool   // passes by itself
 	damage bool   // of the whole file
 }
 
@@ -33,9 +34,9 @@ func (e *Error) Error() string { return e.What + "; " + e.Advice }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is matches [permissions.ErrBroken], and [permissions.ErrRow] if Row is set.
+// Is matches [permissions.ErrBroken], [permissions.ErrRow] if Row is set, and [permissions.ErrAway] if it passes by itself.
 func (e *Error) Is(target error) bool {
-	return target == permissions.ErrBroken || e.Row && target == permissions.ErrRow
+	return target == permissions.ErrBroken || e.Row && target == permissions.ErrRow || e.away && target == permissions.ErrAway
 }
 
 // What puts a backup of a store in its place: of one in a file, and in PostgreSQL.
@@ -228,7 +229,7 @@ func diagnoseServer(name string, err error) *Error {
 		e.Advice = "make that account the owner of the database"
 	case strings.HasPrefix(state, "57"), strings.HasPrefix(state, "08"), strings.HasPrefix(state, "53"), state == "":
 		e.What = fmt.Sprintf("the %s does not answer (%v)", name, err)
-		e.Advice = "start PostgreSQL or mend the way to it, nothing needs a restart"
+		e.Advice, e.away = "start PostgreSQL or mend the way to it, nothing needs a restart", true
 	case strings.HasPrefix(state, "XX"):
 		e.What = fmt.Sprintf("the %s is damaged (%v)", name, err)
 		e.Advice = "stop daycared and restore the database"

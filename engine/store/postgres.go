@@ -45,6 +45,7 @@ type postgres struct {
 	known          atomic.Int64               // version until which everything is from this process or was passed on
 	forgot         atomic.Int64               // version until which [Store.Follow] has dropped from memory what others changed
 	looked         atomic.Pointer[time.Time]  // when it last knew all
+	upToDate       broadcast                  // notified when it knows all
 	others         atomic.Bool                // other daemons use the database
 	stoppedByOther atomic.Bool                // one of them stopped everything, by what was read of the audit last
 	clock          atomic.Pointer[serverTime] // the clock of the database when it was last asked

@@ -127,7 +127,7 @@ type Store struct {
 	unmarked bool // the last attempt failed
 
 	halt     atomic.Pointer[string] // who stopped everything; nil: nobody, or a write has to look
-	appended entryBroadcast         // notified by every commit with audit entries
+	appended broadcast              // notified by every commit with audit entries
 	damage   atomic.Pointer[Error]  // set when the file proves damaged or its audit modified
 	checked  atomic.Int64           // when checkPaths last found the files, in nanoseconds
 	lost     atomic.Pointer[Error]  // set when the log is gone or the store is closed, which removes it

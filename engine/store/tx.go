@@ -189,13 +189,13 @@ type head struct {
 	hash permissions.Digest
 }
 
-// entryBroadcast wakes everybody who waits for the next entry. The first waiter makes the channel.
-type entryBroadcast struct {
+// broadcast wakes everybody who waits for the next entry. The first waiter makes the channel.
+type broadcast struct {
 	mu sync.Mutex
 	c  chan struct{} // nil: no waiter
 }
 
-func (b *entryBroadcast) wait() <-chan struct{} {
+func (b *broadcast) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.c == nil {
@@ -204,7 +204,7 @@ func (b *entryBroadcast) wait() <-chan struct{} {
 	return b.c
 }
 
-func (b *entryBroadcast) wakeAll() {
+func (b *broadcast) wakeAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.c != nil {

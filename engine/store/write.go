@@ -52,7 +52,9 @@ func (s *Store) Record(ctx context.Context, r permissions.Record) error {
 }
 
 func (s *Store) enter(ctx context.Context, j *writeJob) error {
-	if err := s.writes.enter(ctx, j); err != nil {
+	if err := s.writes.enter(ctx, j); errors.Is(err, context.DeadlineExceeded) {
+		return &Error{What: "the store has not answered in time", Advice: "nothing needs a restart", Err: err, away: true}
+	} else if err != nil {
 		return err
 	}
 	if len(j.group) > 0 {
@@ -104,8 +106,10 @@ const retryFor = 30 * time.Second
 // written twice.
 func (s *Store) writeAgain(ctx context.Context, group []*writeJob, err error) error {
 	wait := 20 * time.Millisecond
+	if isGone(err) {
+		s.log.Warn("no answer from PostgreSQL, retrying", "database", s.server.name, "err", err, "for", retryFor)
+	}
 	for until := time.Now().Add(retryFor); isGone(err) && time.Now().Before(until); wait = min(2*wait, time.Second) {
-		s.log.Warn("no answer from PostgreSQL, retrying", "database", s.server.name, "err", err)
 		select {
 		case <-s.server.closing.Done():
 			return err
