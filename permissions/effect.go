@@ -36,7 +36,7 @@ var effects = func() map[string]Effect {
 			"acpedit acpdelete acpmove",
 		DoesRead: "read notebookread glob grep ls view readfile readmanyfiles listdirectory listfiles searchfiles searchfilecontent " +
 			"grepsearch list acpread acpsearch",
-		DoesNetwork: "webfetch websearch googlewebsearch fetchurl fetch acpfetch",
+		DoesNetwork: "webfetch websearch googlewebsearch fetchurl fetch fetchwebpage acpfetch",
 	} {
 		for _, name := range strings.Fields(names) {
 			all[name] = effect

@@ -350,7 +350,10 @@ func TestHostOf(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://a.b/c?d": "a.b", "http://A.b.": "a.b", "HTTPS://a.b:443/": "a.b", "http://a.b:80": "a.b", "https://a.b:8080": "a.b:8080",
 		"ftp://a.b": "", "https://u@a.b": "", "https:a.b": "", "https://": "", "https://a.b/{x}": "", `https://a.b/\x`: "", "a.b": "",
-		"http://[::1]/": "", "https://a.b/ c": "", "://": "", "": "",
+		"http://[::1]/": "", "http://127.0.0.1:8/": "127.0.0.1:8", "http://127.1/": "", "http://2130706433": "", "http://0x7f.1": "",
+		"http://0x7f000001": "", "http://127.0.0.01": "", "http://127。0。0。1": "", "https://b\u00fccher.example": "",
+		"https://e\u00advil.org": "", "https://a.b\u200b/": "", "https://a..b": "", "https://%61.b": "", "http:///a.b": "",
+		"https://a.b/ c": "", "://": "", "": "",
 	} {
 		if got := HostOf(address); got != want {
 			t.Errorf("the host of %q is %q, not %q", address, got, want)

@@ -3,6 +3,7 @@ package acts
 import (
 	_ "embed"
 	"encoding/json"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -215,8 +216,24 @@ func HostOf(address string) string {
 		return ""
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if !isPlainHost(host) {
+		return ""
+	}
 	if port := u.Port(); port != "" && port != "80" && port != "443" {
 		host += ":" + port
 	}
 	return host
+}
+
+// isPlainHost reports whether all programs read a host alike: as a name of ASCII letters, or an IPv4 address in its usual form. Some take
+// 127.1, 0x7f000001 and letters of other scripts for an address or a name, too.
+func isPlainHost(host string) bool {
+	if strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789_-.") != "" || slices.Contains(strings.Split(host, "."), "") {
+		return false
+	}
+	if last := host[strings.LastIndex(host, ".")+1:]; strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+		at, err := netip.ParseAddr(host)
+		return err == nil && at.Is4()
+	}
+	return true
 }

@@ -49,7 +49,7 @@ type Verdict struct {
 	Granted []int  // of Allow: the rules of the granted set that it needs, counted from 1
 	Acts    []Judged
 	Reasons []string // why it is not allowed
-	Unsure  bool     // a deny or ask rule about files may be about one that the call does not name
+	Unsure  bool     // a deny or ask rule about files or hosts may be about one that the call does not name
 }
 
 // Judged is one act of a call with the rule that covers it.
@@ -171,24 +171,8 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 	v.Reasons, v.Unsure = slices.Clone(j.doubts), restricts && len(j.doubts)+len(j.loose) > 0
 	shown := 0
 	for _, i := range j.items {
-		if i.may {
-			if n := j.restricted(i); n > 0 {
-				v.note(i, Judged{Reason: fmt.Sprintf("a text in it may name what rule %d is about", n)}, nil)
-				allowed, v.Unsure = false, true
-			}
-			continue
-		}
-		if p := j.caught(i, Deny); p != nil {
-			v.note(i, Judged{Effect: Deny, Rule: p.rule.n, By: p.text}, p)
-			continue
-		}
-		p := j.caught(i, Ask)
-		switch {
-		case p != nil:
-			v.note(i, Judged{Effect: Ask, Rule: p.rule.n, By: p.text}, p)
-			allowed = false
-			continue
-		case i.hidden:
+		if judged, restricted := j.restrict(i, &v); judged {
+			allowed = allowed && !restricted
 			continue
 		}
 		shown++
@@ -221,6 +205,30 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 	return v
 }
 
+// restrict notes what deny and ask rules say of an item. It reports whether no allow rule is needed or counts any more, and whether the call
+// is not to be allowed.
+func (j *judge) restrict(i item, v *Verdict) (judged, restricted bool) {
+	if i.may {
+		n := j.restricted(i)
+		if n > 0 {
+			v.note(i, Judged{Reason: fmt.Sprintf("a text in it may name what rule %d is about", n)}, nil)
+			v.Unsure = true
+		}
+		return true, n > 0
+	}
+	for _, e := range []Effect{Deny, Ask} {
+		if p := j.caught(i, e); p != nil {
+			v.note(i, Judged{Effect: e, Rule: p.rule.n, By: p.text}, p)
+			return true, true
+		}
+	}
+	unreadable := i.kind == fetches && i.name == "" && j.restrictsHosts()
+	if v.Unsure = v.Unsure || unreadable; i.hidden && unreadable {
+		v.note(i, Judged{Reason: unreadableAddress}, nil)
+	}
+	return i.hidden, unreadable
+}
+
 // allowedWith is allowed, with the rules that people gave for what the set does not cover.
 func (j *judge) allowedWith(i item, granted *Set) (got Judged, exact bool) {
 	got, exact = j.allowed(i)
@@ -237,16 +245,7 @@ func (j *judge) allowedWith(i item, granted *Set) (got Judged, exact bool) {
 
 // restrictsFiles reports whether a deny or ask rule for the call is about files.
 func (j *judge) restrictsFiles() bool {
-	for _, e := range []Effect{Deny, Ask} {
-		for _, k := range []kind{reads, writes} {
-			for _, all := range j.paths[e][k] {
-				if slices.ContainsFunc(all, func(p *pattern) bool { return p.rule.holds(j) }) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.restricting(), func(p *pattern) bool { return p.rule.holds(j) })
 }
 
 // restrictsHosts reports whether a deny or ask rule is about hosts.
@@ -567,6 +566,8 @@ func (j *judge) leads(a *acts.Act, name string) (all []string, ok bool) {
 	return all, len(all) > 0
 }
 
+const unreadableAddress = "it reaches an address that programs may read in different ways"
+
 // allowed decides about an item that no deny or ask rule catches.
 func (j *judge) allowed(i item) (got Judged, exact bool) {
 	switch i.kind {
@@ -581,7 +582,7 @@ func (j *judge) allowed(i item) (got Judged, exact bool) {
 			}
 		}
 		if i.name == "" {
-			return Judged{Reason: "it reaches an address that programs may read in different ways"}, false
+			return Judged{Reason: unreadableAddress}, false
 		}
 		return Judged{Reason: "no rule allows to reach " + i.name}, false
 	}

@@ -41,6 +41,9 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 	for n, word := range words {
 		_, value, joined := strings.Cut(word, "=")
 		host, address := addressOf(word)
+		if at := acts.PathOf(word); address && at != word { // of a file, which no program looks for elsewhere
+			host = at
+		}
 		if !text[n+1] && !address && j.restrictsHosts() {
 			for _, host := range hostsIn(word) {
 				j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: true})

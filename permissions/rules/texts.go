@@ -6,10 +6,14 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
 )
 
@@ -79,14 +83,18 @@ const (
 	maxTexts, maxFolders = 400, 8
 	// longestName is the most bytes of a name.
 	longestName = 4096
+
+	tooManyTexts = "its input has more texts than are looked at"
 )
 
 // texts adds what the texts in the input of a tool may name, if there are rules that restrict that.
 func (j *judge) texts() {
-	if !j.restrictsHosts() && !j.restrictsFiles() {
+	hosts, files := j.restrictsHosts(), j.restrictsFiles()
+	if !hosts && !files {
 		return
 	}
-	all := slices.DeleteFunc(textsIn(j.Input), func(t inputText) bool {
+	every := textsIn(j.Input)
+	all := slices.DeleteFunc(slices.Clone(every), func(t inputText) bool {
 		return t.text == "" || len(t.text) > longestName || strings.Contains(t.text, "\n") ||
 			strings.Contains(t.text, " ") && !t.mayName("path dir folder file")
 	})
@@ -99,21 +107,152 @@ func (j *judge) texts() {
 	}
 	slices.Sort(in[1:])
 	if in = slices.Compact(in); len(all) > maxTexts || len(in) > maxFolders {
-		j.doubt("its input has more texts than are looked at")
+		j.doubt(tooManyTexts)
 		return
 	}
 	for _, t := range all {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: acts.PathOf(t.text), may: true})
 		host, address := addressOf(t.text)
 		switch address = address && acts.PathOf(t.text) == t.text; {
-		case address && host == "" && j.restrictsHosts():
-			j.doubt("it reaches an address that programs may read in different ways")
 		case address:
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: host, hidden: true})
 		case t.mayName("host domain server endpoint address url uri origin site"):
-			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: acts.HostOf("http://" + t.text), may: true})
+			if host = acts.HostOf("http://" + t.text); host != "" || unusual.MatchString(t.text) {
+				j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: host, may: host != "", hidden: true})
+			}
 		}
 	}
+	for _, t := range every {
+		if hosts {
+			j.hostsWithin(t.text)
+		}
+		if files {
+			j.filesWithin(t.text, in)
+		}
+	}
+}
+
+var (
+	// addresses finds what may be an address of the web in a text, and its host with user and port: some programs take any number of
+	// slashes, and each in either way.
+	addresses = regexp.MustCompile(`(?i)\b(?:https?|wss?|ftp):[/\\]*([^/\\?#\s"'<>()` + "`" + `]*)[^\s"'<>()` + "`" + `]*`)
+	// unusual begins a host that programs may read in different ways: a number, or one with letters of other scripts.
+	unusual = regexp.MustCompile(`[^\x00-\x7f]|%|(^|\.)(0[xX][0-9a-fA-F]*|[0-9]+)\.?(:[0-9]*)?$`)
+	// anyURL finds addresses, so that their paths are not taken for files.
+	anyURL = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://\S*`)
+)
+
+// skipped are the characters that programs leave out of an address, or read as a dot.
+var skipped = strings.NewReplacer("\t", "", "\n", "", "\r", "", "\u00ad", "", "\u200b", "", "\u200c", "", "\u200d", "", "\u2060", "",
+	"\ufeff", "", "\u3002", ".")
+
+// hostsWithin adds the hosts that stand anywhere in a text. An address in the input of a tool that fetches is one that it reaches; of
+// others it may be.
+func (j *judge) hostsWithin(text string) {
+	effect, _ := permissions.KnownEffect(j.Tool)
+	for _, text := range slices.Compact([]string{text, skipped.Replace(norm.NFKC.String(text))}) {
+		all := addresses.FindAllStringSubmatch(text, maxTexts+1)
+		if len(all) > maxTexts {
+			j.doubt(tooManyTexts)
+			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, hidden: true})
+		}
+		for _, found := range all {
+			whole, host := found[0], found[1]
+			host = host[strings.LastIndex(host, "@")+1:]
+			if name := acts.HostOf(strings.TrimRight(whole, ".,;:!]}")); name != "" {
+				j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: name, may: effect != permissions.DoesNetwork, hidden: true})
+			} else if unusual.MatchString(host) || effect == permissions.DoesNetwork {
+				j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, hidden: true})
+			}
+		}
+		text = strings.ToLower(text)
+		for _, p := range slices.Concat(j.others[Deny][fetches], j.others[Ask][fetches]) {
+			if host := p.hostIn(text); host != "" {
+				j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: host, may: true})
+			}
+		}
+	}
+}
+
+// hostIn returns a host that the pattern fits and that stands as a word in a text of small letters; empty: none does.
+func (p *pattern) hostIn(text string) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789_-"
+	under, wild := strings.CutPrefix(p.name, "*")
+	for at := 0; ; {
+		n := strings.Index(text[at:], under)
+		if n < 0 {
+			return ""
+		}
+		before, after := text[:at+n], text[at+n+len(under):]
+		begins := len(strings.TrimRight(before, letters+"."))
+		name := strings.TrimLeft(before[begins:], ".")
+		rest := strings.TrimPrefix(after, ".")
+		ends := strings.Trim(after[:min(1, len(after))], letters) == after[:min(1, len(after))] && // and no label follows
+			(rest == after || rest == "" || !strings.Contains(letters, rest[:1]))
+		if ends && (wild && name != "" || !wild && name == "") {
+			return name + under
+		}
+		at += n + 1
+	}
+}
+
+// filesWithin adds the words of a text that a rule may be about: a file in prose or in code.
+func (j *judge) filesWithin(text string, in []string) {
+	if !strings.ContainsAny(text, " \t\n\r\"'=:@,;<>()[]{}|&`") { // it was looked at as a whole
+		return
+	}
+	text = anyURL.ReplaceAllStringFunc(text, func(url string) string {
+		if strings.HasPrefix(strings.ToLower(url), "file:") {
+			return url[len("file:"):]
+		}
+		return " "
+	})
+	small := strings.ToLower(text)
+	var words []string // once they are needed
+	for _, p := range j.restricting() {
+		part := p.path.longest()
+		if part == "" || !strings.Contains(small, part) || p.path.fitsAll() {
+			continue
+		}
+		if words == nil {
+			words = strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n\r\"'=:@,;<>()[]{}|&`!?*", r) })
+		}
+		folder := p.path.parts[len(p.path.parts)-1] == "**" // whose name alone is a word like others
+		for _, word := range words {
+			word = strings.TrimRight(word, ".")
+			if strings.Contains(strings.ToLower(word), part) && (!folder || strings.Contains(word, "/")) {
+				j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: word, may: true})
+			}
+		}
+	}
+	if len(j.items) > maxItems {
+		j.items = j.items[:maxItems]
+		j.doubt(tooManyTexts)
+	}
+}
+
+// restricting returns the patterns of files of deny and ask rules.
+func (s *Set) restricting() (all []*pattern) {
+	for _, e := range []Effect{Deny, Ask} {
+		for _, k := range []kind{reads, writes} {
+			for _, some := range s.paths[e][k] {
+				all = append(all, some...)
+			}
+		}
+	}
+	return all
+}
+
+// longest returns the longest piece of a name, in small letters, that every file has that the pattern fits.
+func (g glob) longest() (piece string) {
+	for _, part := range g.parts {
+		for of := range strings.SplitSeq(part, "*") {
+			if len(of) > len(piece) {
+				piece = strings.ToLower(of)
+			}
+		}
+	}
+	return piece
 }
 
 // restricted returns the deny or ask rule that what may be done falls under; 0: none.

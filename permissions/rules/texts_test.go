@@ -24,9 +24,9 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 		{
 			deny: "read ./secrets/**; write ./prot/**; read **/.env",
 			allowed: []string{
-				`{"path":"src/a.go"}`, `{"out":"src/a.go"}`, `{"repo":"daycared/daycared","n":7}`, `{"text":"do not read secrets/x"}`,
-				`{"text":"a\nsecrets/x"}`, `{"state":"open"}`, `{"name":"x.go","cwd":"src/x.d"}`,
-				`{"uri":"https://good.example/secrets/x"}`, `{}`, texts(maxTexts-1, "a.go"),
+				`{"path":"src/a.go"}`, `{"out":"src/a.go"}`, `{"repo":"daycared/daycared","n":7}`, `{"state":"open"}`,
+				`{"name":"x.go","cwd":"src/x.d"}`, `{"uri":"https://good.example/secrets/x"}`, `{}`, `{"text":"secrets are kept\nelsewhere"}`,
+				`{"text":"see https://x.example/.env for more"}`, `{"text":"my.env and .envy"}`, texts(maxTexts-1, "a.go"),
 			},
 			denied: []string{
 				`{"path":"secrets/x"}`, `{"uri":"file://` + shop + `/secr%65ts/x"}`, `{"uri":"file://` + shop + `/a/%2e%2e/secrets/x"}`,
@@ -36,17 +36,31 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 				`{"dir":"secrets"}`, `{"input_path":"secrets/x"}`, `{"output":"prot/x"}`, `{"x":["secrets/x"]}`, `{"x":{"secrets/x":1}}`,
 				`{"cwd":"secrets","name":"x"}`, `{"path":"a","out":"../secrets/x"}`, `{"glob":"s*/x"}`, `{"glob":"**"}`, `{"path":"."}`,
 				`{"path":"` + shop + `"}`, `{"where":"` + shop + `"}`, `{"where":".."}`, `{"args":"{\"p\":\"secrets/x\"}"}`, `{"path":"src"}`,
-				`{"in_dir":"my secrets/../secrets/x"}`, texts(maxTexts+1, "a.go"), strings.TrimSuffix(folders, `,"`) + "]}",
+				`{"text":"do not read secrets/x"}`, `{"text":"a\nsecrets/x"}`, `{"q":"cat secrets/y."}`, `{"p":"--file=secrets/y"}`,
+				`{"p":"@secrets/y"}`, `{"sql":"select readfile('secrets/y')"}`, `{"list":"a\nsrc/.env"}`, `{"patch":"*** Update File: prot/y\n+x"}`,
+				`{"code":"open(\"` + shop + `/secrets/y\")"}`, `{"p":"git show HEAD:secrets/y"}`, `{"text":"see file://` + shop + `/secrets/x there"}`,
+				`{"body":"` + strings.Repeat("word ", 50_000) + `secrets/x"}`, `{"in_dir":"my secrets/../secrets/x"}`,
+				texts(maxTexts+1, "a.go"), strings.TrimSuffix(folders, `,"`) + "]}",
 			},
 		},
 		{
 			deny: "fetch evil.example; fetch *.bad.example",
 			allowed: []string{
-				`{"url":"https://good.example/"}`, `{"host":"good.example"}`, `{"text":"see https://evil.example/"}`, `{"path":"secrets/x"}`,
-				`{"uri":"file:///etc/passwd"}`,
+				`{"url":"https://good.example/"}`, `{"host":"good.example"}`, `{"path":"secrets/x"}`, `{"uri":"file:///etc/passwd"}`,
+				`{"text":"see https://good.example/, not notevil.example, evil.example.org or www.evil.example"}`, `{"text":"of bad.example"}`,
+				`{"code":"fetch('https://' + host); fetch(\"https://${host}/x\")"}`, `{"text":"version 127.1, http://10.0.0.1:8080/x"}`,
 			},
 			denied: []string{`{"url":"https://evil.example/"}`, `{"x":["http://a.bad.example:80/x"]}`},
-			asked:  []string{`{"host":"evil.example"}`, `{"server":"EVIL.example"}`, address},
+			asked: []string{
+				`{"host":"evil.example"}`, `{"server":"EVIL.example"}`, address, `{"text":"see https://evil.example/"}`, `{"target":"evil.example"}`,
+				`{"ip":"evil.example."}`, `{"p":"git@evil.example:a/b"}`, `{"url":" https://evil.example"}`, `{"url":"<https://evil.example>"}`,
+				`{"url":"//evil.example/x"}`, `{"url":"https://ok.org\nhttps://evil.example"}`, `{"code":"await page.goto('https://x.bad.example/')"}`,
+				`{"args":["--url=https://evil.example/x"]}`, `{"markdown":"[x](https://evil.example/x)"}`, `{"url":"https:evil.example"}`,
+				`{"url":"https:\\evil.example"}`, `{"url":"https://ev\til.example"}`, `{"url":"https://evil\u00ad.example"}`,
+				`{"url":"https://evil\u200b.example/"}`, `{"p":"ｅｖｉｌ。example"}`, `{"url":"view-source:https://evil.example"}`,
+				`{"url":"http://127.1/"}`, `{"p":"get http://0x7f.1:80/ now"}`, `{"p":"get http://2130706433"}`, `{"p":"http://ünsafe.example/"}`,
+				`{"host":"127.1"}`,
+			},
 		},
 		{
 			ask: "fetch *.example", allowed: []string{`{"state":"open","path":"a"}`},
@@ -65,6 +79,37 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 					t.Errorf("deny %q, ask %q: %.200s is %q, want %q; %v", c.deny, c.ask, input, v.Effect, effect, v.Reasons)
 				}
 			}
+		}
+	}
+}
+
+// TestAnAddressThatCannotBeReadIsUnsure where a rule is about hosts: people are asked also about a tool that is left unasked otherwise. An
+// address in a text is reached by a tool that fetches.
+func TestAnAddressThatCannotBeReadIsUnsure(t *testing.T) {
+	hosts, files := rulesOf(t, Rule{Deny: []string{"fetch evil.example"}}), rulesOf(t, Rule{Deny: []string{"read ./secrets/**"}})
+	for _, c := range []struct {
+		dialect, tool, input string
+		effect               Effect
+		unsure               bool
+	}{
+		{"claude-code", "WebFetch", `{"url":"https:evil.example","prompt":"x"}`, "", true},
+		{"claude-code", "WebFetch", `{"url":"http://2130706433/","prompt":"x"}`, "", true},
+		{"claude-code", "WebFetch", `{"url":"https://good.example/","prompt":"x"}`, "", false},
+		{"opencode", "webfetch", `{"url":"http://127。0。0。1/"}`, "", true},
+		{"gemini", "web_fetch", `{"prompt":"compare https://good.example/a with https://evil.example/b, please"}`, Deny, false},
+		{"gemini", "web_fetch", `{"prompt":"read https://good.example/a"}`, "", false},
+		{"gemini", "web_fetch", `{"prompt":"read https://user@evil.example/a"}`, "", true},
+		{"gemini", "mcp_s_x", `{"list":"` + strings.Repeat("https://good.example/ ", maxTexts+1) + `"}`, "", true},
+		{"vscode", "fetch_webpage", `{"urls":["https://evil.example/"],"query":"x"}`, Deny, false},
+		{"claude-code", "Bash", `{"command":"curl https:evil.example"}`, "", true},
+		{"claude-code", "Bash", `{"command":"curl file:///etc/hosts"}`, "", false},
+	} {
+		call := Call{Dialect: c.dialect, Tool: c.tool, Input: json.RawMessage(c.input), Folder: shop, Root: shop, Resolve: links(shop)}
+		if v := hosts.Judge(call); v.Effect != c.effect || v.Unsure != c.unsure && c.effect != Deny {
+			t.Errorf("%s %.200s is %q, unsure: %t; want %q, %t", c.tool, c.input, v.Effect, v.Unsure, c.effect, c.unsure)
+		}
+		if v := files.Judge(call); v.Effect != "" || v.Unsure {
+			t.Errorf("%s %.200s is %q, unsure: %t, where rules are about files", c.tool, c.input, v.Effect, v.Unsure)
 		}
 	}
 }
