@@ -205,8 +205,8 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 	return v
 }
 
-// restrict notes what deny and ask rules say of an item. It reports whether no allow rule is needed or counts any more, and whether the call
-// is not to be allowed.
+// restrict notes what deny and ask rules say of an item. It reports whether no allow rule is needed or counts any more, and whether the
+// call is not to be allowed.
 func (j *judge) restrict(i item, v *Verdict) (judged, restricted bool) {
 	if i.may {
 		n := j.restricted(i)
