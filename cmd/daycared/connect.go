@@ -361,6 +361,9 @@ func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection
 		told.Skips = wire.OrNull(h.why)
 		c.say("as long as this is so, %s does not ask: %s; %s", a.Name, h.why, h.remedy)
 	}
+	if h.open != "" {
+		c.print("note      %s: %s.\n", a.Name, h.open)
+	}
 	if h.unasked != "" {
 		c.print("note      %s was not asked whether it runs the hook: %s.\n", a.Name, h.unasked)
 	}

@@ -594,6 +594,9 @@ func (c *CLI) examineConnection(
 	default:
 		findings = append(findings, c.tryHook(ctx, cfg, place, a))
 	}
+	if h.open != "" {
+		findings = append(findings, newFinding("note", name+": "+h.open, ""))
+	}
 	if h.unasked != "" {
 		findings = append(findings, newFinding("note", name+" was not asked whether it runs the hook: "+h.unasked, ""))
 	}

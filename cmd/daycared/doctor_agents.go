@@ -36,6 +36,7 @@ type hookStatus struct {
 	unasked     string // why it could not be asked; also empty if its kind cannot be asked
 	why, remedy string // the problem and its remedy; empty: none
 	runs        bool   // it runs the hook that decides
+	open        string // what it does that no hook sees, and how to end that; empty: nothing is known
 	note        string
 }
 
@@ -95,6 +96,11 @@ func (c *CLI) runsHook(ctx context.Context, a connect.Agent, byRoot bool) (h hoo
 			h.note = fmt.Sprintf("it runs no hooks: %s in %s", off, s.path)
 		default:
 			h.why, h.remedy = fmt.Sprintf("it runs no hooks: %s in %s", off, s.path), "take that out of "+s.path+", and start "+a.Name+" anew"
+		}
+	}
+	for _, need := range a.Needs {
+		if s, err := look(connect.File{Path: need.Path}); err != nil || !need.In(s.text, "") {
+			h.open = fmt.Sprintf("%s, unless %s has %s", need.Without, s.path, need.Setting)
 		}
 	}
 	for _, name := range a.Unset {

@@ -40,6 +40,7 @@ type Deed struct {
 	Host    string   // of Fetches, with its port unless that is 80 or 443; empty if the address has none
 	Tool    string   // of Calls and Notes: SERVER/NAME, or the name of a tool that has no server
 	Typed   bool     // of Keeps, and of Calls that would be: its command is a text for a shell that runs already
+	Unheard bool     // of a shell: nobody is asked about what is typed into the programs that it starts
 	Loose   bool     // of Calls: a shell of which nobody knows the folder, with an input that is not known
 }
 
@@ -77,7 +78,7 @@ func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 				d = Deed{Verb: Calls, Tool: tool}
 				d.Loose = dialect != permissions.HookACP && (verb == Keeps || verb == Strays || verb == Types)
 			}
-			if verb == Types {
+			if d.Unheard = verb == Strays; verb == Types {
 				d.Command, d.Typed = typed(f[3], input)
 			}
 			return d

@@ -129,6 +129,7 @@ var (
 	wordLists                         = WordLists(wordText)
 	scratch, secretPaths, secretNames = wordLists["scratch"], wordLists["secretPaths"], wordLists["secretNames"]
 	builtins, pathNames, databases    = wordLists["builtins"], wordLists["pathNames"], wordLists["databases"]
+	taking, barePrograms, given       = wordLists["taking"], wordLists["bare"], wordLists["given"]
 	wrappers, interpreters            = wordLists["wrappers"], wordLists["interpreters"]
 )
 

@@ -26,12 +26,13 @@ const (
 	Secrets  Risk = "touches credentials"
 	Outside  Risk = "writes outside the workspace"
 	Unread   Risk = "cannot be read whole"
+	Typing   Risk = "takes what is typed into it unasked"
 	// Network is not high risk by itself; [Rows] names it.
 	Network Risk = "reaches the network"
 )
 
 // risks are in the order in which people read them.
-var risks = []Risk{Destroys, Rewrites, Rights, Secrets, Outside, Unread}
+var risks = []Risk{Destroys, Rewrites, Rights, Secrets, Outside, Unread, Typing}
 
 // RisksOf returns why calls of r are high risk by what they do, each once. It is empty for what only the configuration names.
 func RisksOf(r permissions.Request) []Risk {
@@ -52,11 +53,11 @@ func listed(found map[Risk]bool) []Risk {
 // what its command certainly does counts.
 func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 	in := readInput(c.Input)
-	f := &finder{root: r.Cwd, found: map[Risk]bool{}}
 	d := DeedOf(cmp.Or(r.Hook, DialectOf(c.Tool)), c.Tool, c.Input)
 	if d.Typed {
 		in.commands = slices.DeleteFunc([]string{d.Command}, func(text string) bool { return text == "" })
 	}
+	f := &finder{root: r.Cwd, found: map[Risk]bool{}, typing: d.Unheard && r.Hook != ""}
 	folder := in.folderIn(r)
 	effect, compared := permissions.EffectOf(c.Tool), slices.Concat(in.commands, in.code)
 	strict := effect == permissions.DoesExecute && !interprets(c.Tool)
@@ -307,9 +308,10 @@ func (a Act) Patches() []string {
 
 // finder collects the risks of a call.
 type finder struct {
-	root  string
-	found map[Risk]bool
-	spent int
+	root   string
+	found  map[Risk]bool
+	spent  int
+	typing bool // what is typed into its programs is not asked about
 }
 
 // maxWork bounds the words that are looked at: programs in programs are looked at again and again.
@@ -442,10 +444,11 @@ func (f *finder) run(a Act, depth int) {
 		return
 	}
 	for _, row := range risky {
-		if row.fits(name, args) && !f.scratchOnly(row, name, a) {
+		if (f.typing || row.risk != Typing) && row.fits(name, args) && !f.scratchOnly(row, name, a) {
 			f.found[row.risk] = true
 		}
 	}
+	f.found[Typing] = f.found[Typing] || f.typing && a.takesTyping(name)
 	f.files(name, a)
 	wraps := slices.Contains(wrappers, name)
 	isText := func(word string) bool { return slices.Contains(texts, word) }
@@ -488,6 +491,43 @@ func (f *finder) run(a Act, depth int) {
 			f.found[Unread] = f.found[Unread] || strings.HasPrefix(word, "ext::")
 		}
 	}
+}
+
+// takesTyping reports whether a program that is given nothing else runs, or writes, what is typed into it.
+func (a Act) takesTyping(name string) bool {
+	args := a.Words[1:]
+	if a.Piped || a.Fed || a.Stdin != "" {
+		return false
+	}
+	option := func(w string) bool {
+		letter := !strings.HasPrefix(w, "--") && (slices.Contains(shellNames, name) || w == "-v" && strings.HasPrefix(name, "python"))
+		w, _, _ = strings.Cut(w, "=")
+		return slices.Contains(given, w) && !letter
+	}
+	isText := func(w string) bool {
+		return !strings.HasPrefix(w, "-") && !isStdin(w) || strings.HasPrefix(w, "--") && option(w)
+	}
+	switch {
+	case name == "ssh":
+		return endsInHost(args)
+	case slices.Contains(taking, name):
+		return true
+	case slices.Contains(databases, name):
+		return !slices.ContainsFunc(args, func(w string) bool { return strings.ContainsAny(w, " \t\n") || option(w) })
+	}
+	return !slices.ContainsFunc(args, isText) && (len(args) != 1 || !option(args[0])) &&
+		slices.Contains(slices.Concat(shellNames, interpreters, barePrograms), name)
+}
+
+// endsInHost reports whether ssh is given a host and no command.
+func endsInHost(args []string) bool {
+	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
+		if len(args[0]) == 2 && strings.Contains("BbcDEeFIiJLlmOoPpQRSWw", args[0][1:]) {
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	return len(args) == 1
 }
 
 // isStdin reports whether a word names what a program reads anyway.
@@ -555,7 +595,7 @@ var programNames = func() []string {
 	names := slices.Concat(wrappers, shellNames, interpreters, databases,
 		strings.Fields("rm rmdir mv cp ln tee sed unlink git python* mkdir touch chmod chown dd tar curl wget"))
 	for _, row := range risky {
-		if row.risk != Network {
+		if row.risk != Network && row.risk != Typing {
 			names = append(names, strings.Split(row.program, "|")...)
 		}
 	}
@@ -620,7 +660,7 @@ type riskRow struct {
 
 var risky = func() (all []riskRow) {
 	named := map[string]Risk{"destroys": Destroys, "rewrites": Rewrites, "rights": Rights, "secrets": Secrets, "unread": Unread,
-		"network": Network}
+		"network": Network, "typing": Typing}
 	for line := range strings.Lines(riskyText) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] != "#" {
 			all = append(all, riskRow{named[f[0]], f[1], f[2:]})

@@ -633,3 +633,39 @@ func TestNoGrantOpensWhatACallDestroys(t *testing.T) {
 		}
 	}
 }
+
+// TestCodexTypesUnasked: Codex calls no hook for what it types into a program that runs, so one that is started to take commands is high
+// risk there.
+func TestCodexTypesUnasked(t *testing.T) {
+	risks := func(hook, command string) []Risk {
+		input, _ := json.Marshal(map[string]string{"command": command}) // it has a JSON form
+		r := permissions.Request{Hook: hook, Cwd: "/srv/code"}
+		return Reads(r, permissions.Call{Tool: "Bash", Input: input}).Risks
+	}
+	for _, command := range []string{
+		"bash", "bash -l", "bash -e", "bash -i", "sh -s a", "cd x && zsh", "env A=1 bash", "sudo -i", "python3", "python3 -q", "python3 -v", "python3 -",
+		"python3 -i x.py", "python3 -m pdb x.py", "node", "node inspect x.js", "perl -de0", "php -a", "psql", "psql -U fay db", "mysql -uroot -prefer",
+		"sqlite3 x.db", "ssh prod", "ssh -t -p 22 fay@prod", "ssh prod bash", "docker exec -it c bash", "docker run -it alpine", "docker exec -i c psql",
+		"kubectl exec -it p -- sh", "cat > x.sh", "tee x.sh", "xargs rm", "gdb ./x", "vim x", "cat | sh", "timeout 9 bash", "sh -c bash", "for i in 1; do bash; done",
+	} {
+		if !slices.Contains(risks("codex", command), Typing) {
+			t.Errorf("codex types into %q", command)
+		}
+		if slices.Contains(risks("claude-code", command), Typing) {
+			t.Errorf("Claude Code types nothing into %q", command)
+		}
+	}
+	for _, command := range []string{
+		"bash x.sh", "bash -c ls", "bash -lc ls", "ls | sh", "bash < x", "python3 x.py", "python3 -c 1", "python3 -m pytest", "python3 --version", "node -v",
+		"psql -c 'select 1'", "psql -f x.sql", "psql < x", "sqlite3 x.db 'select 1'", "mysql -e 'show tables'", "ssh prod ls", "ssh -p 22 prod ls -l",
+		"cat x", "ls | tee x | wc", "find . | cat", "docker ps", "git log", "go test ./...", "bash <<'E'\nls\nE", "deno run x.ts", "crontab -l", "echo bash",
+	} {
+		if got := risks("codex", command); slices.Contains(got, Typing) {
+			t.Errorf("codex types nothing into %q", command)
+		}
+	}
+	rows := Rows(permissions.Request{Hook: "codex"}, permissions.Call{Tool: "Bash", Input: json.RawMessage("{}")}, "ls && bash")
+	if len(rows) != 2 || len(rows[0].Risks) > 0 || !slices.Contains(rows[1].Risks, Typing) {
+		t.Errorf("the rows are %+v", rows)
+	}
+}

@@ -24,6 +24,7 @@ func Rows(r permissions.Request, c permissions.Call, text string) []Row {
 	for i, start := range starts {
 		rows[i].Text = text[start:ends[i]]
 	}
+	unheard := r.Hook != "" && DeedOf(r.Hook, c.Tool, c.Input).Unheard
 	spent, by := 0, &scripts{made: map[string]string{}}
 	found := make([]map[Risk]bool, len(rows))
 	for _, a := range Command(text, folder).Acts {
@@ -34,7 +35,7 @@ func Rows(r permissions.Request, c permissions.Call, text string) []Row {
 		if found[i] == nil {
 			found[i] = map[Risk]bool{}
 		}
-		f := &finder{root: r.Cwd, found: found[i], spent: spent}
+		f := &finder{root: r.Cwd, found: found[i], spent: spent, typing: unheard}
 		f.act(a, by, 0)
 		spent = f.spent
 	}

@@ -167,9 +167,10 @@ func (p Target) codex() Agent {
 	return Agent{
 		Name: "codex", Dialect: "codex",
 		Files: []File{{Path: filepath.Join(p.folder(codexHome, ".codex"), "config.toml"), block: p.codexBlock()}},
-		Enforces: "every call of a tool, in every mode, once you have trusted the hooks in Codex, which skips them silently before. Where " +
-			"Codex would ask as well, it takes the same answer. Codex runs the call when the hook fails or times out; daycared hook is " +
-			"built not to",
+		Enforces: "every call of a tool but one, in every mode, once you have trusted the hooks in Codex, which skips them " +
+			"silently before. It calls no hook for what it types into a command that runs (write_stdin): commands have no terminal " +
+			"(features.unified_exec_tty = false), unless a trusted project's settings give them one. Where Codex would ask as well, it takes " +
+			"the same answer. Codex runs the call when the hook fails or times out; daycared hook is built not to",
 		Advises: advises,
 		Notes:   []string{"trust the hooks when Codex asks for it, and again after every change of them"},
 		Binding: p.codexBinding(),

@@ -26,7 +26,8 @@ const (
 type Binding struct {
 	Modes   []Mode    // the default first
 	Off     []Setting // any of these disables all its hooks
-	Unset   []string  // environment variables that disable its hooks
+	Needs   []Need
+	Unset   []string // environment variables that disable its hooks
 	Managed Managed
 	Listing Listing // the zero value: it cannot be queried
 }
@@ -36,6 +37,12 @@ type Mode struct {
 	Name    string
 	Verdict Verdict
 	Note    string // the verdict's limits; may be empty
+}
+
+// Need is a setting without which an agent does something that no hook sees, and what that is.
+type Need struct {
+	Setting
+	Without string
 }
 
 // Setting is one value in a settings file.
@@ -340,6 +347,10 @@ func (p Target) codexBinding() Binding {
 		Modes: both("terminal and IDE", "exec --dangerously-bypass-approvals-and-sandbox",
 			"it runs the call when the hook fails or times out"),
 		Off: []Setting{{filepath.Join(codex, "config.toml"), []string{"features", "hooks"}, false}},
+		Needs: []Need{{
+			Setting{filepath.Join(codex, "config.toml"), terminalsOff, false},
+			"what it types into a command that runs (write_stdin) is not asked about, and no rule holds for it",
+		}},
 		Managed: Managed{
 			Path: filepath.Join(p.etc(), "codex", "requirements.toml"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: BindsUnless,
 			Note: "root owns the hook, and .env in " + codex + " still changes the environment that it runs in",

@@ -324,6 +324,7 @@ func TestTOMLIsKept(t *testing.T) {
 	for what, text := range map[string]string{
 		"empty": "", "a table": "# mine\nmodel = \"m\" # fine\n\n[mcp_servers.other]\ncommand = \"x\"\n",
 		"hooks": "[[hooks.PreToolUse]]\nmatcher = \"x\"\n", "no newline": "a = 1",
+		"features": "[features] # mine\nhooks = true\n", "a feature": "features.hooks = true\n", "CRLF": "[features]\r\nhooks = true\r\n",
 	} {
 		once, err := f.Install(text)
 		if err != nil {
@@ -336,6 +337,9 @@ func TestTOMLIsKept(t *testing.T) {
 		if err := toml.Unmarshal([]byte(once), &v); err != nil || v.Servers["daycared"].Command != here.Command[0] ||
 			v.Hooks.PreToolUse[len(v.Hooks.PreToolUse)-1].Matcher != ".*" {
 			t.Errorf("%s: %v, %+v", what, err, v)
+		}
+		if need := a.Needs[0]; need.In(text, "") || !need.In(once, "") {
+			t.Errorf("%s: %s: %s", what, need.Without, once)
 		}
 		if twice, err := f.Install(once); err != nil || twice != once {
 			t.Errorf("%s: a second time: %v\n%s", what, err, twice)
@@ -350,6 +354,13 @@ func TestTOMLIsKept(t *testing.T) {
 		if gone, err := f.Remove(once + "\n[more]\na = 1\n"); err != nil || strings.Contains(gone, "daycared") ||
 			!strings.HasSuffix(gone, "[more]\na = 1\n") {
 			t.Errorf("%s: removed from the middle: %v\n%s", what, err, gone)
+		}
+	}
+	// What the person has decided, and what cannot be added to, stays.
+	for _, text := range []string{"[features]\nunified_exec_tty = true\n", "features = {hooks = true}\n"} {
+		once, err := f.Install(text)
+		if err != nil || a.Needs[0].In(once, "") || !strings.HasPrefix(once, text) {
+			t.Errorf("%q became %q, %v", text, once, err)
 		}
 	}
 	for _, text := range []string{

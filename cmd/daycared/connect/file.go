@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -551,9 +552,14 @@ func (p Target) codexBlock() string {
 	return strings.Join(append(lines, blockEnd, ""), "\n")
 }
 
-// installBlock appends the block to a file. It fails if the result would not be valid TOML.
+// shut is what we add to Codex's features, on a line of its own: a command has no terminal, so nothing can be typed into one that runs.
+// Codex calls no hook for that.
+const shut = "unified_exec_tty = false # daycared: no hook is called for what is typed into a command that runs"
+
+// installBlock appends the block to a file, and adds [shut] unless the file sets that. It fails if the result would not be valid TOML.
 func installBlock(text, block string) (string, error) {
-	if strings.Contains(text, block) {
+	set := func(text string) bool { return valueAt(".toml", text, terminalsOff) != nil }
+	if strings.Contains(text, block) && set(text) {
 		return text, nil
 	}
 	rest, err := removeBlock(text)
@@ -562,6 +568,11 @@ func installBlock(text, block string) (string, error) {
 	}
 	if err := readsAsTOML(rest); err != nil {
 		return "", err
+	}
+	for _, with := range []string{features.ReplaceAllString(rest, "$0\n"+shut), "features." + shut + "\n" + rest} {
+		if !set(rest) && set(with) {
+			rest = with
+		}
 	}
 	if rest != "" {
 		rest = strings.TrimRight(rest, "\n") + "\n\n"
@@ -572,13 +583,21 @@ func installBlock(text, block string) (string, error) {
 	return rest + block, nil
 }
 
+var (
+	// terminalsOff is the key that [shut] sets.
+	terminalsOff = []string{"features", "unified_exec_tty"}
+	// features matches the line of the table that has it.
+	features = regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*features[ \t]*\][ \t\r]*(#.*)?$`)
+)
+
 func readsAsTOML(text string) error {
 	var tables map[string]any
 	return toml.Unmarshal([]byte(text), &tables)
 }
 
-// removeBlock removes the block and the empty line before it.
+// removeBlock removes the block and the empty line before it, and the lines of [shut].
 func removeBlock(text string) (string, error) {
+	text = strings.NewReplacer("features."+shut+"\n", "", shut+"\n", "").Replace(text)
 	before, after, found := strings.Cut(text, blockBegin)
 	if !found {
 		return text, nil
