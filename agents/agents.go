@@ -67,7 +67,7 @@ type Approvals interface {
 	// Withdraw cancels the caller's pending request. A settled one stays as it is.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error
 	// Tell sends the caller's own person a notice, which asks nothing. If nobody can be told it is refused.
-	Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error
+	Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.CallerMessage) error
 	// EndSession ends a session's grants and cancels its requests, whichever of our agents asked. It may be repeated.
 	EndSession(ctx context.Context, caller permissions.Caller, session string) error
 }

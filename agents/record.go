@@ -88,8 +88,8 @@ func Verdict(x Execution, q permissions.Request, void bool) Artifact {
 		a = ArtifactOf(ArtifactApprovalDenied, content)
 	} else {
 		content["scope"] = q.Scope.String()
-		if len(q.Under) > 0 {
-			content["grants"] = q.Under
+		if len(q.Grants) > 0 {
+			content["grants"] = q.Grants
 		}
 		a = ArtifactOf(ArtifactApprovalGranted, content)
 	}
@@ -109,7 +109,7 @@ func Closing(s permissions.AgentSession, q permissions.Request, void bool, stopp
 	var reasons []string
 	calls, people := map[string][]string{}, map[string][]string{}
 	for _, c := range q.ToolCalls() {
-		r := q.Only(c)
+		r := q.ForCall(c)
 		why := refusal(r, void)
 		if q.State == permissions.Cancelled {
 			why = cmp.Or(stopped, why)

@@ -141,7 +141,7 @@ func (c *Client) Choose(ctx context.Context, question string, options []string, 
 }
 
 func (c *Client) put(ctx context.Context, q permissions.Request, more Question) (Answer, error) {
-	q.Key, q.Patience, q.Details, q.Session = more.Key, more.Timeout, more.Details, more.Session
+	q.Key, q.WantedTimeout, q.Details, q.Session = more.Key, more.Timeout, more.Details, more.Session
 	q.Agent, q.Claimed, q.Host, q.Cwd = more.Agent, more.Agent != "", more.Host, more.Cwd
 	if more.Scope != "" {
 		widest, err := permissions.ParseScope(more.Scope)

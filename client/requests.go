@@ -132,7 +132,7 @@ func (c *Client) Recall(ctx context.Context, m permissions.Recall) (withdrawn in
 
 // Tell sends a notice to a person and returns their name. An empty name means the person that the caller belongs to.
 func (c *Client) Tell(
-	ctx context.Context, to string, about permissions.About, t permissions.Telling,
+	ctx context.Context, to string, about permissions.About, t permissions.CallerMessage,
 ) (person string, err error) {
 	var out wire.Told
 	err = c.call(ctx, http.MethodPost, "/v1/tell", nil, wire.TellOf(to, about, t), 0, &out)
@@ -280,8 +280,8 @@ func newAsking(c *Client, q permissions.Request) (*asking, error) {
 		return nil, err
 	}
 	longest := patience
-	if q.Patience > 0 {
-		longest = q.Patience
+	if q.WantedTimeout > 0 {
+		longest = q.WantedTimeout
 	}
 	a := &asking{
 		client: c, body: body, asked: asked, header: http.Header{
@@ -289,8 +289,8 @@ func newAsking(c *Client, q permissions.Request) (*asking, error) {
 		},
 		until: time.Now().Add(longest), tries: wire.NewClientBackoff(),
 	}
-	if q.Stays > 0 {
-		a.stays = time.Now().Add(q.Stays)
+	if q.ProcessTimeout > 0 {
+		a.stays = time.Now().Add(q.ProcessTimeout)
 	}
 	return a, nil
 }
@@ -370,7 +370,7 @@ func (a *asking) post(ctx context.Context, wait time.Duration) error {
 	switch {
 	case err != nil:
 		return err
-	case !told.Request.Answers(a.asked):
+	case !told.Request.IsRowOf(a.asked):
 		return fmt.Errorf("%w, %s", ErrOtherRow, told.Request.ID)
 	}
 	news := a.lost || row.ID != a.row.ID || len(row.Delivered) > len(a.row.Delivered) || !slices.Equal(row.Delayed, a.row.Delayed)

@@ -218,9 +218,9 @@ type Prompt struct {
 	// Away are the recipients who are away and have not answered; Needed is set if too few others are left to decide.
 	Away   []permissions.Absence
 	Needed bool
-	Hasty  bool               // To approved many in a row just now, so that this one can be allowed only a little later
-	Lately permissions.Lately // what the agent did before, of a pending request; zero: nothing is known
-	Locked bool               // To is locked or no longer configured: show no way to answer
+	Hasty  bool                       // To approved many in a row just now, so that this one can be allowed only a little later
+	Lately permissions.RecentActivity // what the agent did before, of a pending request; zero: nothing is known
+	Locked bool                       // To is locked or no longer configured: show no way to answer
 	// Untitled says that the message shows no more than the title, and is to show all: an answer that allows counts once it does. It came
 	// without a file, so what needs one is sent anew.
 	Untitled bool
@@ -251,7 +251,7 @@ type Item struct {
 func (b Burst) Digest() string {
 	h := sha256.New()
 	for _, it := range b.Items {
-		shown := it.Request.Shown()
+		shown := it.Request.ShownDigest()
 		_, _ = fmt.Fprintf(h, "%s %x %s\n", it.Request.ID, shown[:], it.Button) // never fails
 	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
@@ -319,9 +319,9 @@ type Notice struct {
 	// Unpaired are the people who have no account in the channel of one of Strangers, by that channel.
 	Unpaired map[string][]string
 	Silent   bool // as in Prompt
-	// Told is what a caller says, where About is one of [permissions.Tellings], since At; By is then the name of the
+	// Told is what a caller says, where About is one of [permissions.CallerSubjects], since At; By is then the name of the
 	// caller, and Codes are those of pending requests, which are not shown in it.
-	Told  permissions.Telling
+	Told  permissions.CallerMessage
 	At    time.Time
 	Codes map[string]bool
 }

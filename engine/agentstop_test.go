@@ -73,7 +73,7 @@ func TestDenyAndStopThisAgent(t *testing.T) {
 		if held, err := st.Approvals().Held(ctx, self, "s1"); permissions.CodeOf(err) != permissions.CodeStopped {
 			t.Errorf("it holds %v, %v", held, err)
 		}
-		_, err := st.Tell(ctx, self, "fay", permissions.AboutSays, permissions.Telling{Text: "please"})
+		_, err := st.Tell(ctx, self, "fay", permissions.AboutText, permissions.CallerMessage{Text: "please"})
 		refused(t, err, permissions.CodeStopped)
 		_, err = st.ResumeAgent(ctx, samAt, "uid:1000")
 		refused(t, err, permissions.CodeNotYours)

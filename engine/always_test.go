@@ -56,7 +56,8 @@ func (s *env) giveRule(m *connectortest.Memory, n int, q permissions.Request) pe
 	s.t.Helper()
 	call, id := s.asks(m, n, q)
 	p := proposed(s.t, m, id)
-	if _, err := m.Do(s.t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: p.Rule.Check()}); err != nil {
+	if _, err := m.Do(s.t.Context(), connectors.Decision{
+		Request: id, Answer: allowFor(permissions.Rule), Rule: p.Rule.Fingerprint()}); err != nil {
 		s.t.Fatal(err)
 	}
 	if r := s.get(call); r.State != permissions.Approved || r.Scope != permissions.Rule {
@@ -76,19 +77,20 @@ func TestAlwaysLikeThis(t *testing.T) {
 	st := newEnv(t, givesRules(), m)
 	call, id := st.asks(m, 1, bash("go test ./..."))
 	unseen := permissions.NewGrantedRule([]string{"run go test ./..."}, "/srv/code", "")
-	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: unseen.Check()})
+	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: unseen.Fingerprint()})
 	refused(t, err, permissions.CodeRule) // its name was computed: nobody was shown it
 	p := proposed(t, m, id)
 	st.mustBePending(id)
-	if allow, in := p.Rule.Patterns(); !slices.Equal(allow, []string{"run go test ./..."}) || in != "/srv/code" || len(p.Says) != 1 {
-		t.Fatalf("%q in %s: %q", allow, in, p.Says)
+	if allow, in := p.Rule.Patterns(); !slices.Equal(allow, []string{"run go test ./..."}) || in != "/srv/code" || len(p.Descriptions) != 1 {
+		t.Fatalf("%q in %s: %q", allow, in, p.Descriptions)
 	}
 	_, err = m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: "00000000"})
 	refused(t, err, permissions.CodeRule) // another rule than the one that was shown
 	if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) > 0 {
 		t.Fatalf("%+v, %v", grants, err)
 	}
-	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: p.Rule.Check()}); err != nil {
+	if _, err := m.Do(t.Context(), connectors.Decision{
+		Request: id, Answer: allowFor(permissions.Rule), Rule: p.Rule.Fingerprint()}); err != nil {
 		t.Fatal(err)
 	}
 	if r := st.get(call); r.State != permissions.Approved || r.Answer != allowFor(permissions.Rule) {
@@ -96,8 +98,8 @@ func TestAlwaysLikeThis(t *testing.T) {
 	}
 	for _, command := range []string{"go test ./...", " go  test './...' ", "(go test ./...)"} {
 		r := st.get(st.ask(t.Context(), bash(command)))
-		if r.DecidedVia != permissions.ViaGrant || len(r.Under) != 1 || r.Ruled[0].Name() != "grant "+string(r.Under[0]) {
-			t.Errorf("%s: %s under %v, ruled %+v", command, r.DecidedVia, r.Under, r.Ruled)
+		if r.DecidedVia != permissions.ViaGrant || len(r.Grants) != 1 || r.Ruled[0].Name() != "grant "+string(r.Grants[0]) {
+			t.Errorf("%s: %s under %v, ruled %+v", command, r.DecidedVia, r.Grants, r.Ruled)
 		}
 	}
 	for _, command := range []string{"go test -exec sh ./...", "go test ./... ; touch x", "GOFLAGS=-x go test ./...", "go test ./... > x"} {
@@ -183,8 +185,8 @@ func TestWhatIsProposed(t *testing.T) {
 			case last && c.want != nil:
 				p := proposed(t, m, id)
 				allow, in := p.Rule.Patterns()
-				if !slices.Equal(allow, c.want) || in != "/srv/code" || !strings.Contains(strings.Join(p.Says, "\n"), c.says) {
-					t.Errorf("%s: %q in %s, which says %q", q.Input, allow, in, p.Says)
+				if !slices.Equal(allow, c.want) || in != "/srv/code" || !strings.Contains(strings.Join(p.Descriptions, "\n"), c.says) {
+					t.Errorf("%s: %q in %s, which says %q", q.Input, allow, in, p.Descriptions)
 				}
 			}
 			d := connectors.Decision{Request: id, Answer: allow()}
@@ -206,8 +208,8 @@ func TestARuleEndsUnused(t *testing.T) {
 	g := st.giveRule(m, 1, bash("go vet ./..."))
 	for range 3 {
 		st.advance(permissions.RuleIdle - time.Hour)
-		if r := st.get(st.ask(t.Context(), bash("go vet ./..."))); r.DecidedVia != permissions.ViaGrant || r.Under[0] != g.ID {
-			t.Fatalf("%s under %v", r.DecidedVia, r.Under)
+		if r := st.get(st.ask(t.Context(), bash("go vet ./..."))); r.DecidedVia != permissions.ViaGrant || r.Grants[0] != g.ID {
+			t.Fatalf("%s under %v", r.DecidedVia, r.Grants)
 		}
 	}
 	m = connectortest.NewMemory(fayAt("memory"), nil)
@@ -228,7 +230,7 @@ func ruleOf(t *testing.T, m *connectortest.Memory, id permissions.ID, answer per
 	t.Helper()
 	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: answer})
 	refused(t, err, permissions.CodeRule)
-	return permissions.AsRefusal(err).Proposal.Rule.Check()
+	return permissions.AsRefusal(err).Proposal.Rule.Fingerprint()
 }
 
 // TestARuleNeedsTheQuorum: one person gives none, and another scope of the second person is the narrower one.
@@ -365,7 +367,7 @@ func TestWhatGivesNoRule(t *testing.T) {
 			t.Errorf("%s%s offers a rule", q.Input, q.Kind)
 		}
 		rule := permissions.NewGrantedRule([]string{"run go vet ./..."}, "/srv/code", "")
-		for _, check := range []string{"", rule.Check()} {
+		for _, check := range []string{"", rule.Fingerprint()} {
 			_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: check})
 			refused(t, err, permissions.CodeNoAnswer)
 		}
@@ -396,8 +398,8 @@ func TestAnAskRuleBeatsAGrantedRule(t *testing.T) {
 	s.Rules, _ = rules.Compile([]rules.Rule{{Allow: []string{"run echo lint"}}})
 	st.Configure(s)
 	both := bash("npm run lint && echo lint") // one act by the configuration, the other by the grant
-	if r := st.get(st.ask(t.Context(), both)); r.DecidedVia != permissions.ViaGrant || r.Under[0] != g.ID {
-		t.Errorf("%s under %v", r.DecidedVia, r.Under)
+	if r := st.get(st.ask(t.Context(), both)); r.DecidedVia != permissions.ViaGrant || r.Grants[0] != g.ID {
+		t.Errorf("%s under %v", r.DecidedVia, r.Grants)
 	}
 	s.Policy.HighRiskTools = []string{"Bash"}
 	st.Configure(s)
@@ -416,7 +418,7 @@ func TestALockEndsAFirstStep(t *testing.T) {
 	if _, _, err := st.Unlock(t.Context(), boss, "fay"); err != nil {
 		t.Fatal(err)
 	}
-	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: p.Rule.Check()}
+	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: p.Rule.Fingerprint()}
 	var err error
 	st.eventually("fay is asked again", func() bool {
 		_, err = m.Do(t.Context(), second)
@@ -441,7 +443,7 @@ func TestAFirstStepOfOnePersonIsNotAnothers(t *testing.T) {
 	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
 	st := newEnv(t, s, f, k)
 	call, id := st.asks(f, 1, bash("npm run lint"))
-	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, f, id).Rule.Check()}
+	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, f, id).Rule.Fingerprint()}
 	_, err := k.Do(t.Context(), second)
 	refused(t, err, permissions.CodeRule)
 	if _, err := k.Do(t.Context(), second); err != nil {
@@ -615,8 +617,8 @@ func TestARuleThatWasSuggested(t *testing.T) {
 	if err != nil || g.Rule.Origin() != permissions.Suggested || g.By != "fay" || g.Request != id {
 		t.Fatalf("%+v, %v", g, err)
 	}
-	if r := st.get(st.ask(t.Context(), bash("npm test"))); r.DecidedVia != permissions.ViaGrant || r.Under[0] != g.ID {
-		t.Errorf("%s under %v", r.DecidedVia, r.Under)
+	if r := st.get(st.ask(t.Context(), bash("npm test"))); r.DecidedVia != permissions.ViaGrant || r.Grants[0] != g.ID {
+		t.Errorf("%s under %v", r.DecidedVia, r.Grants)
 	}
 	entries, err := st.Audit(t.Context(), boss, 0, 1000)
 	if err != nil || !slices.ContainsFunc(entries, func(e permissions.Entry) bool {
@@ -747,7 +749,7 @@ func TestTheSecondStepOfARule(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
 			st := newEnv(t, givesRules(), m)
 			_, id := st.asks(m, 1, bash("go test ./..."))
-			second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, m, id).Rule.Check()}
+			second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, m, id).Rule.Fingerprint()}
 			happens(st, m, id)
 			_, err := m.Do(t.Context(), second)
 			grants, failed := st.Grants(t.Context(), boss, "", 99)
@@ -762,7 +764,7 @@ func TestTheSecondStepOfARule(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := newEnv(t, givesRules(), m)
 	_, id := st.asks(m, 1, bash("go test ./..."))
-	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, m, id).Rule.Check()}
+	second := connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: proposed(t, m, id).Rule.Fingerprint()}
 	other := second
 	other.From = connectors.Identity{Via: "memory", UID: sam.UID}
 	if _, err := st.OnPermission(t.Context(), other); err == nil {

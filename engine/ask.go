@@ -247,7 +247,7 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		return nil, permissions.Unknown(string(q.ID))
 	case !asksTheSame(caller, q, r):
 		return nil, permissions.KeyTaken()
-	case e.past(r), r.Unasked(): // what policy let go then may have to be asked about now
+	case e.past(r), r.AllowedByPolicy(): // what policy let go then may have to be asked about now
 		q.ID = ""
 		return e.open(ctx, caller, q, reads)
 	}
@@ -379,12 +379,12 @@ func (e *Engine) Reply(
 	if err := e.Settings().Editable(r); err != nil {
 		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, err)
 	}
-	if shown != r.Shown() {
-		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.OtherShown())
+	if shown != r.ShownDigest() {
+		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.ShownDiffers())
 	}
 	c, err := e.registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: e.clock.Stamp()})
 	if err != nil {
-		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, shared.Broken(permissions.Refused(err)))
+		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, shared.Broken(permissions.ToRefusal(err)))
 	}
 	return e.View(ctx, e.collect(ctx, c.After)) // whoever replies is the asker and knows the outcome
 }

@@ -73,7 +73,7 @@ func TestAskRefusesWithoutARow(t *testing.T) {
 			Kind: permissions.KindPermission, Tags: []permissions.Tag{own}, Reason: "x",
 		}, permissions.CodeOwnFiles},
 		{"too short a wait", permissions.Request{
-			Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: "x", Patience: time.Millisecond,
+			Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: "x", WantedTimeout: time.Millisecond,
 		}, permissions.CodeInvalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,8 +137,8 @@ func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 	asked(0, "as many as may run")
 	call("list_files", `{"path":"a"}`)
 	asked(0, "a call by another entry")
-	if r := call("read_file", `{"path":"b"}`); r.Beyond != 2 {
-		t.Errorf("it is asked since it is beyond %d", r.Beyond)
+	if r := call("read_file", `{"path":"b"}`); r.ExceededRate != 2 {
+		t.Errorf("it is asked since it is beyond %d", r.ExceededRate)
 	}
 	asked(1, "one more")
 	call("read_file", `{"path":"b"}`)
@@ -165,18 +165,18 @@ func TestAnAutoToolHasTheRateOfItsName(t *testing.T) {
 		for i := range c.runs {
 			calls++
 			if r := st.get(st.ask(t.Context(), tool(c.tool, fmt.Sprintf(`{"call":%d}`, calls)))); r.State != permissions.Approved {
-				t.Errorf("call %d of %s is %s, beyond %d", i+1, c.tool, r.State, r.Beyond)
+				t.Errorf("call %d of %s is %s, beyond %d", i+1, c.tool, r.State, r.ExceededRate)
 			}
 		}
 		if c.rate == 0 {
 			continue
 		}
-		if r := st.get(st.ask(t.Context(), tool(c.tool, `{"call":0}`))); r.State != permissions.Denied || r.Beyond != c.rate {
-			t.Errorf("one more %s is %s, beyond %d, not %d", c.tool, r.State, r.Beyond, c.rate)
+		if r := st.get(st.ask(t.Context(), tool(c.tool, `{"call":0}`))); r.State != permissions.Denied || r.ExceededRate != c.rate {
+			t.Errorf("one more %s is %s, beyond %d, not %d", c.tool, r.State, r.ExceededRate, c.rate)
 		}
 	}
-	if r := st.get(st.ask(t.Context(), tool("read_made_up", `{}`))); r.Beyond != 1 {
-		t.Errorf("a name that the caller made up is %s, beyond %d", r.State, r.Beyond)
+	if r := st.get(st.ask(t.Context(), tool("read_made_up", `{}`))); r.ExceededRate != 1 {
+		t.Errorf("a name that the caller made up is %s, beyond %d", r.State, r.ExceededRate)
 	}
 }
 

@@ -36,15 +36,15 @@ func TestATokenProvesAName(t *testing.T) {
 	_, _, deploy := createToken(t, st, "deploy-1", 0)
 	go func() { _, _ = st.Ask(t.Context(), deploy, network("x")) }()
 	card := st.shown(m, 1)
-	if r := card.Request; r.Who() != "deploy-1" || r.Claimed || r.Asked[0] != "sam" || !r.Caller.CameFrom(askerUID) {
-		t.Errorf("asked by %q (claimed %v) of %v", r.Who(), r.Claimed, r.Asked)
+	if r := card.Request; r.AgentLabel() != "deploy-1" || r.Claimed || r.Asked[0] != "sam" || !r.Caller.CameFrom(askerUID) {
+		t.Errorf("asked by %q (claimed %v) of %v", r.AgentLabel(), r.Claimed, r.Asked)
 	}
 	claim := network("y")
 	claim.Agent, claim.Claimed = "deploy-1", true // only claimed
 	st.ask(t.Context(), claim)
 	card = st.shown(m, 2)
-	if r := card.Request; r.Who() != "uid 1000, says it is deploy-1" || r.Asked[0] != "fay" {
-		t.Errorf("asked by %q of %v", r.Who(), r.Asked)
+	if r := card.Request; r.AgentLabel() != "uid 1000, says it is deploy-1" || r.Asked[0] != "fay" {
+		t.Errorf("asked by %q of %v", r.AgentLabel(), r.Asked)
 	}
 	_, err := st.Find(t.Context(), deploy, card.Request.ID)
 	refused(t, err, permissions.CodeUnknown) // another caller's, though of the same account
@@ -153,7 +153,7 @@ func TestWhatWasDeniedTwiceRests(t *testing.T) {
 	} {
 		t.Run("F1/denied twice, other "+name, func(t *testing.T) {
 			_, err := st.Ask(t.Context(), self, q)
-			refused(t, err, permissions.CodeRest)
+			refused(t, err, permissions.CodeCoolingDown)
 		})
 	}
 	if r := st.get(st.ask(t.Context(), tagged("", "@events"))); r.State != permissions.Denied {
@@ -164,7 +164,7 @@ func TestWhatWasDeniedTwiceRests(t *testing.T) {
 	}
 	st.setWallClock(-5 * time.Hour)
 	_, err := st.Ask(t.Context(), self, network("please"))
-	refused(t, err, permissions.CodeRest)
+	refused(t, err, permissions.CodeCoolingDown)
 	st.setWallClock(-tenYears) // what was years ahead blocks nothing for years
 	if r := st.get(st.ask(t.Context(), network("please"))); r.State != permissions.Denied {
 		t.Errorf("with a clock that had been wrong: %s", r.State)

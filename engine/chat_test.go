@@ -92,7 +92,7 @@ func TestChatWithoutAnAgent(t *testing.T) {
 		_, err = h.Order(t.Context(), c.who, permissions.OrderStop, "k")
 		refused(t, err, c.code)
 	}
-	refused(t, h.writes(fayAt(chatVia), 1, strings.Repeat("x", permissions.MaxWritten+1), ""), permissions.CodeInvalid)
+	refused(t, h.writes(fayAt(chatVia), 1, strings.Repeat("x", permissions.MaxMessageSize+1), ""), permissions.CodeInvalid)
 	refused(t, h.writes(fayAt(chatVia), 1, "\xff", ""), permissions.CodeInvalid)
 	h.helper.hears(t)
 }
@@ -112,7 +112,7 @@ func TestChatPresence(t *testing.T) {
 	h.wrote(fayAt(chatVia), 101, "to another one", "")
 	h.coder.hears(t, "to another one")
 	want := []permissions.Presence{
-		{Agent: "helper", Activity: permissions.Idle, Unheard: 100},
+		{Agent: "helper", Activity: permissions.Idle, Undelivered: 100},
 		{Agent: "coder", Foreground: true, Activity: permissions.Paused},
 	}
 	h.until("it is noted that it was heard", func() bool {

@@ -25,7 +25,7 @@ func (e *Engine) draft(
 	r := q
 	now := e.clock.Stamp()
 	r.Version, r.Revision = permissions.DigestVersion, 1
-	if !q.ID.MadeAt(now) {
+	if !q.ID.FitsTime(now) {
 		r.ID = permissions.NewID(now)
 	}
 	r.Caller, r.CreatedAt, r.State = caller, now, permissions.Pending
@@ -49,9 +49,9 @@ func (e *Engine) draft(
 	verdict := policy.Evaluate(r, grants, now)
 	if counts && !verdict.Ask {
 		if beyond := e.tooOften(s, r.Caller, verdict.Auto); beyond > 0 { // then only a grant lets it run without asking
-			policy.Auto, policy.NoAllowing, policy.Sandboxed, r.Harmless = nil, true, false, false
+			policy.Auto, policy.IgnoreAllowRules, policy.Sandboxed, r.Harmless = nil, true, false, false
 			if verdict = policy.Evaluate(r, grants, now); verdict.Ask {
-				r.Beyond = beyond
+				r.ExceededRate = beyond
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (e *Engine) draft(
 	r.LastPrompt = permissions.Brief(r.LastPrompt, permissions.MaxPrompt)
 	r.Held = verdict.Held
 	r.HighRisk = policy.HighRisk(r)
-	if !caller.Ours() { // only the daemon's own agents know which of them is in the foreground; see front
+	if !caller.IsOurs() { // only the daemon's own agents know which of them is in the foreground; see front
 		r.Background, r.Foreground = true, ""
 	}
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, widest(q, around))
@@ -75,10 +75,10 @@ func (e *Engine) draft(
 		}
 	}
 	r.Digest = permissions.ComputeDigest(r)
-	r.Under = verdict.Grants
+	r.Grants = verdict.Grants
 	if !verdict.Ask {
 		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
-		r.State, r.Deadline, r.Was = permissions.Approved, now, nil
+		r.State, r.Deadline, r.Rows = permissions.Approved, now, nil
 		r.Details = unshown(r)
 		return r, nil
 	}
@@ -137,7 +137,7 @@ func onlyAsks(s *directory.Settings, r permissions.Request) bool {
 // ruled is what a rule said of r, and where its names lead.
 func ruled(r permissions.Request, verdict permissions.Verdict) []permissions.Ruling {
 	if verdict.Ask {
-		verdict.Ruling.Leads = r.Leads.Elsewhere()
+		verdict.Ruling.Leads = r.Leads.Symlinks()
 	}
 	if verdict.Ruling == (permissions.Ruling{}) {
 		return nil
@@ -192,14 +192,14 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		return false, nil
 	}
 	for _, c := range r.ToolCalls() {
-		if r.Caller.Ours() && r.Hook != permissions.HookACP && !strings.Contains(c.Tool, "__") {
+		if r.Caller.IsOurs() && r.Hook != permissions.HookACP && !strings.Contains(c.Tool, "__") {
 			continue // programs and servers may be outside the sandbox
 		}
 		meets := false
 		if place := cmp.Or(c.AffectedPath, r.Cwd); place != "" {
 			_, meets = own.NewSearch(s.Own, steps).Find(place)
 		}
-		input, condensed := r.Whole(c)
+		input, condensed := r.FullInput(c)
 		reaches, may := own.NewSearch(s.Own, steps).Input(r.Cwd, input)
 		if r.Leads.Root != "" && r.Leads.Root != r.Cwd { // where servers were started
 			also, perhaps := own.NewSearch(s.Own, steps).Input(r.Leads.Root, input)

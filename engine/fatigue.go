@@ -36,7 +36,7 @@ func (e *Engine) wary(
 		return r, e.mute(ctx, r, r.Session, here)
 	case 2*max(len(here), len(every)/2) >= most:
 		r.HighRisk, r.Reminders = true, nil
-		r.Ruled = append(slices.Clip(r.Ruled), permissions.Ruling{Effect: permissions.RuleAsks, Refused: len(every)})
+		r.Ruled = append(slices.Clip(r.Ruled), permissions.Ruling{Effect: permissions.RuleAsks, PromptsRefused: len(every)})
 		r.Options = permissions.Offer(r, s.Approvals.Scopes, widest)
 	}
 	return r, nil
@@ -75,7 +75,7 @@ func (k *locks) mute(ctx context.Context, r permissions.Request, session string,
 	for _, person := range r.Asked {
 		notices = append(notices, permissions.Notice{
 			To: person, About: permissions.AboutMuted, By: r.Caller.Name, CreatedAt: now,
-			Told: permissions.Telling{Text: strings.Join(ids, " ")},
+			CallerMessage: permissions.CallerMessage{Text: strings.Join(ids, " ")},
 		})
 	}
 	if err := k.store.PutLock(ctx, l, l.Record(permissions.AgentMuted, "", "", now), notices...); err != nil {

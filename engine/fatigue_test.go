@@ -30,7 +30,7 @@ func (s *env) denies(m *connectortest.Memory, session string, high bool) {
 		s.t.Errorf("card %d: silent %v, high risk %v, %v", n, p.Silent, p.Request.HighRisk, p.Request.Options)
 	}
 	if high {
-		if got := p.Request.Refused(); got != n-1 {
+		if got := p.Request.PromptsRefused(); got != n-1 {
 			s.t.Errorf("card %d says that %d were denied", n, got)
 		}
 		_, err := m.Do(s.t.Context(), connectors.Decision{Request: p.Request.ID, Answer: allow()})

@@ -509,8 +509,8 @@ func (c scoped) check(t *testing.T, p probe, covered bool) {
 		second <- answer{r, err}
 	}()
 	if covered {
-		if r := st.get(second); r.State != permissions.Approved || r.DecidedVia != permissions.ViaGrant || len(r.Under) != 1 {
-			t.Errorf("it is %s via %s under %v", r.State, r.DecidedVia, r.Under)
+		if r := st.get(second); r.State != permissions.Approved || r.DecidedVia != permissions.ViaGrant || len(r.Grants) != 1 {
+			t.Errorf("it is %s via %s under %v", r.State, r.DecidedVia, r.Grants)
 		}
 		return
 	}
@@ -646,7 +646,7 @@ func TestWhatIsAskedTogetherHasTheShorterTime(t *testing.T) {
 		"the caller's is too long": {at(20*time.Minute, 50), at(0, 50), 2 * time.Hour, 20 * time.Minute, 10 * time.Minute},
 	} {
 		q := tagged("", "@network", "@write:/srv/prod/a")
-		q.Caller, q.CreatedAt, q.Patience = self, time.Now(), c.patience
+		q.Caller, q.CreatedAt, q.WantedTimeout = self, time.Now(), c.patience
 		c.part.Tags = tagged("", "@write:/srv/prod").Tags
 		s.Routes = []engine.Route{c.part, c.whole}
 		if err := s.SetRecipients(&q); err != nil || q.Timeout() != c.waits || q.EscalateAt.Sub(q.CreatedAt) != c.raises {

@@ -161,7 +161,7 @@ func TestAnOrdinaryRequestGoesToTheOwnerBeforeTheGroup(t *testing.T) {
 func TestAGroupIsAsked(t *testing.T) {
 	gone := &connectors.UnreachableError{Reason: "fay has blocked the bot"}
 	brief := network("x")
-	brief.Patience = 20 * time.Second // a card is held back by real time
+	brief.WantedTimeout = 20 * time.Second // a card is held back by real time
 	alone := func(s *engine.Settings, _ *groupChannel) { s.Routes[0].Escalate.To = nil }
 	for name, c := range map[string]struct {
 		changes func(*engine.Settings, *groupChannel)

@@ -144,7 +144,7 @@ func TestAQuestionThatAnotherFollowsIsShownOnce(t *testing.T) {
 	phone, screen := connectortest.NewMemory(fayAt("telegram"), nil), connectortest.NewMemory(fayAt("terminal"), nil)
 	st := newEnv(t, usual(), phone, screenChannel{screen})
 	plain := again(`{"command":"ls"}`)
-	plain.HookStage, plain.Ahead = permissions.HookBefore, true
+	plain.HookStage, plain.FollowUpExpected = permissions.HookBefore, true
 	done := st.ask(t.Context(), plain)
 	first := st.pending(1)[0]
 	if _, err := st.Withdraw(t.Context(), self, first.ID); err != nil {
@@ -155,16 +155,16 @@ func TestAQuestionThatAnotherFollowsIsShownOnce(t *testing.T) {
 	more.Choices = []string{"add a"}
 	done = st.ask(t.Context(), more)
 	for _, m := range []*connectortest.Memory{phone, screen} {
-		if p := st.shown(m, 1); p.Request.ID == first.ID || !p.Request.Offers(permissions.AllowWith(1)) {
+		if p := st.shown(m, 1); p.Request.ID == first.ID || !p.Request.Offers(permissions.AllowWithSuggestion(1)) {
 			t.Errorf("shown first is %+v", p.Request)
 		}
 	}
 	if _, err := st.OnPermission(t.Context(), connectors.Decision{
-		Request: st.pending(1)[0].ID, Answer: permissions.AllowWith(1), From: fayAt("telegram"),
+		Request: st.pending(1)[0].ID, Answer: permissions.AllowWithSuggestion(1), From: fayAt("telegram"),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if r := st.get(done); r.Answer != permissions.AllowWith(1) || r.Scope != permissions.Once || !r.Answers(more) {
+	if r := st.get(done); r.Answer != permissions.AllowWithSuggestion(1) || r.Scope != permissions.Once || !r.IsRowOf(more) {
 		t.Errorf("answered: %+v", r)
 	}
 	plain.Input = json.RawMessage(`{"command":"pwd"}`)
@@ -186,13 +186,13 @@ func TestASuggestionIsTakenFromItsOwnQuestionAlone(t *testing.T) {
 	first := again(`{"command":"ls"}`)
 	first.HookStage, first.Choices = permissions.HookBefore, []string{"add a"}
 	done := st.ask(t.Context(), first)
-	st.decide(m, 1, permissions.AllowWith(1))
-	if r := st.get(done); r.Answer != permissions.AllowWith(1) {
+	st.decide(m, 1, permissions.AllowWithSuggestion(1))
+	if r := st.get(done); r.Answer != permissions.AllowWithSuggestion(1) {
 		t.Fatalf("%+v", r)
 	}
 	second := again(`{"command":"ls"}`)
 	second.Choices, second.Message = []string{"add everything"}, "it suggests more"
-	if r := st.get(st.ask(t.Context(), second)); r.Answer != allow() || !r.Answers(second) {
+	if r := st.get(st.ask(t.Context(), second)); r.Answer != allow() || !r.IsRowOf(second) {
 		t.Errorf("the second is answered %s: %+v", r.Answer, r)
 	}
 	done = st.ask(t.Context(), second) // the answer was for once
@@ -313,7 +313,7 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 	}
 	justified := again(ls)
 	justified.Reason = "in other words"
-	if r := st.get(st.ask(t.Context(), justified)); r.State != permissions.Approved || !r.Answers(justified) {
+	if r := st.get(st.ask(t.Context(), justified)); r.State != permissions.Approved || !r.IsRowOf(justified) {
 		t.Errorf("the second: %+v", r)
 	}
 	asks(again(ls)) // once
@@ -366,7 +366,7 @@ func TestAPatchInACommandIsAskedAboutOnce(t *testing.T) {
 			if !c.once {
 				st.decide(m, 2, allow())
 			}
-			if r := st.get(done); r.State != permissions.Approved || !r.Answers(q) {
+			if r := st.get(done); r.State != permissions.Approved || !r.IsRowOf(q) {
 				t.Errorf("the patch: %+v", r)
 			}
 		})
@@ -427,7 +427,7 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	s.Policy.Forbidden, s.Own = []string{"mcp__daycared__pause"}, []string{"/run/daycared"}
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := newEnv(t, s, m)
-	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", `{}`))); !r.Unasked() {
+	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", `{}`))); !r.AllowedByPolicy() {
 		t.Errorf("%+v", r)
 	}
 	named := `{"hook.mcp_context":{"args":["--socket","/run/daycared/agent","mcp"]}}` // how Gemini CLI names the start of our server
@@ -483,7 +483,7 @@ func TestAnotherServerCalledDaycaredIsAskedAbout(t *testing.T) {
 	st := newEnv(t, s, m)
 	for _, scope := range []string{"user", "enterprise", "managed"} {
 		q := hook("mcp__daycared__ask_user", `{"hook.mcp_server":{"name":"daycared","source":"`+scope+`"}}`)
-		if r := st.get(st.ask(t.Context(), q)); !r.Unasked() {
+		if r := st.get(st.ask(t.Context(), q)); !r.AllowedByPolicy() {
 			t.Errorf("%s: %+v", scope, r)
 		}
 	}
@@ -529,15 +529,15 @@ func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 	st := newEnv(t, s, m)
 	q := hook("Bash", `{"command":"ls"}`)
 	q.Harmless, q.Cwd = true, "/srv/code"
-	if r := st.get(st.ask(t.Context(), q)); !r.Unasked() {
+	if r := st.get(st.ask(t.Context(), q)); !r.AllowedByPolicy() {
 		t.Errorf("it was not left: %s %s", r.State, r.DecidedVia)
 	}
 	for i, harmless := range []bool{false, true} { // the same call without the flag, and one more in this minute
 		q.Harmless = harmless
 		done := st.ask(t.Context(), q)
 		st.decide(m, i+1, permissions.Deny)
-		if r := st.get(done); r.State != permissions.Denied || (r.Beyond == 1) != harmless {
-			t.Errorf("harmless %v: %s, beyond %d", harmless, r.State, r.Beyond)
+		if r := st.get(done); r.State != permissions.Denied || (r.ExceededRate == 1) != harmless {
+			t.Errorf("harmless %v: %s, beyond %d", harmless, r.State, r.ExceededRate)
 		}
 		q.Input = []byte(`{"command":"pwd"}`)
 	}
@@ -563,7 +563,7 @@ func TestWhatAMarkLetGoAnswersNoRequestWithoutIt(t *testing.T) {
 	}
 	marked.Key = ""
 	left := st.get(st.ask(t.Context(), marked))
-	if !left.Unasked() {
+	if !left.AllowedByPolicy() {
 		t.Fatalf("it was not left: %s %s", left.State, left.DecidedVia)
 	}
 	same := marked
@@ -575,7 +575,7 @@ func TestWhatAMarkLetGoAnswersNoRequestWithoutIt(t *testing.T) {
 	}
 	keyed := tool("read_file", `{"path":"x"}`) // which policy lets go, for now
 	keyed.Key = "K2"
-	if r := st.get(st.ask(t.Context(), keyed)); !r.Unasked() {
+	if r := st.get(st.ask(t.Context(), keyed)); !r.AllowedByPolicy() {
 		t.Fatalf("it was asked about: %s %s", r.State, r.DecidedVia)
 	}
 	s.Policy.Auto = nil
@@ -661,7 +661,7 @@ func TestADenialOverridesAHarmlessClaim(t *testing.T) {
 		marked := q
 		marked.Harmless, marked.Session, marked.Reason = true, session, "said otherwise"
 		r, _ := st.Ask(over(t), self, marked)
-		return r.Unasked()
+		return r.AllowedByPolicy()
 	}
 	if left("s1") || left("s2") {
 		t.Error("it is left a moment after the no")
@@ -689,8 +689,8 @@ func TestACallThatLeadsElsewhereIsAskedAnew(t *testing.T) {
 	first := st.shown(phone, 1).Request
 	other := st.ask(t.Context(), call("/etc/passwd"))
 	second := st.shown(phone, 2).Request
-	if second.ID == first.ID || second.Elsewhere()["/t"] != "/etc/passwd" || len(first.Elsewhere()) > 0 {
-		t.Fatalf("asked as %+v, and %+v", first.Elsewhere(), second.Elsewhere())
+	if second.ID == first.ID || second.Symlinks()["/t"] != "/etc/passwd" || len(first.Symlinks()) > 0 {
+		t.Fatalf("asked as %+v, and %+v", first.Symlinks(), second.Symlinks())
 	}
 	st.decide(phone, 2, permissions.Allow(permissions.SessionTool))
 	st.get(other)
@@ -698,8 +698,8 @@ func TestACallThatLeadsElsewhereIsAskedAnew(t *testing.T) {
 		t.Errorf("the same again is %s, %v", r.State, err)
 	}
 	st.ask(t.Context(), call("/etc/shadow"))
-	if r := st.shown(phone, 3).Request; r.Elsewhere()["/t"] != "/etc/shadow" {
-		t.Errorf("asked as %+v", r.Elsewhere())
+	if r := st.shown(phone, 3).Request; r.Symlinks()["/t"] != "/etc/shadow" {
+		t.Errorf("asked as %+v", r.Symlinks())
 	}
 	unknown := call("/t")
 	unknown.Leads = permissions.Leads{Unknown: true}
@@ -732,7 +732,7 @@ func TestRowsOfAFileAreShownAndAskNothing(t *testing.T) {
 	st := newEnv(t, usual(), phone)
 	edit := func(text string) permissions.Request {
 		q := hook("Edit", `{"file_path":"/a","new_string":"y","old_string":"x"}`)
-		q.Was = []permissions.Rows{{First: 7, Text: text}}
+		q.Rows = []permissions.Rows{{First: 7, Text: text}}
 		q.Leads = permissions.Leads{Root: "/", Names: map[string]string{"/": "/", "/a": "/x"}}
 		return q
 	}
@@ -740,18 +740,18 @@ func TestRowsOfAFileAreShownAndAskNothing(t *testing.T) {
 	r := st.shown(phone, 1).Request
 	second := st.ask(t.Context(), edit("x\nz\n"))
 	st.waiting(r.ID, 2)
-	if len(r.Was) != 1 || r.Was[0] != (permissions.Rows{First: 7, Text: "x\n"}) || r.Shown() == r.Digest {
-		t.Fatalf("the card has %+v", r.Was)
+	if len(r.Rows) != 1 || r.Rows[0] != (permissions.Rows{First: 7, Text: "x\n"}) || r.ShownDigest() == r.Digest {
+		t.Fatalf("the card has %+v", r.Rows)
 	}
-	if diff := cmp.Diff(map[string]string{"/a": "/x"}, r.Elsewhere()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"/a": "/x"}, r.Symlinks()); diff != "" {
 		t.Fatalf("the card has links: %s", diff)
 	}
 	_, err := phone.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: allow(), Shown: r.Digest})
-	if refusal := permissions.AsRefusal(err); refusal == nil || refusal.Text != permissions.OtherShown().Text {
+	if refusal := permissions.AsRefusal(err); refusal == nil || refusal.Text != permissions.ShownDiffers().Text {
 		t.Errorf("a decision about a card without the rows is taken: %v", err)
 	}
 	st.mustBePending(r.ID)
-	if _, err := phone.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: permissions.Deny, Shown: r.Shown()}); err != nil {
+	if _, err := phone.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: permissions.Deny, Shown: r.ShownDigest()}); err != nil {
 		t.Fatal(err)
 	}
 	for _, call := range []<-chan answer{first, second} {

@@ -50,7 +50,7 @@ func addCodes[T any](ctx context.Context, s Store, all []T, of func(*T) (permiss
 }
 
 // History lists what is settled, oldest first, to the operator; to a person, what was put to them.
-func (j *journal) History(ctx context.Context, id connectors.Identity, of permissions.Past) ([]permissions.Request, error) {
+func (j *journal) History(ctx context.Context, id connectors.Identity, of permissions.HistoryQuery) ([]permissions.Request, error) {
 	who, err := j.MaySeeRequestsOf(id)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (j *journal) events(
 
 // about returns the request that h describes, if any; without an ID where it is no longer stored.
 func (j *journal) about(ctx context.Context, h permissions.Event) (permissions.Request, error) {
-	if !h.Type.HasWords() || h.Request == "" {
+	if !h.Type.HasRequestText() || h.Request == "" {
 		return permissions.Request{}, nil
 	}
 	r, err := j.store.Read(ctx, h.Request)

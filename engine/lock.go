@@ -187,7 +187,7 @@ func (k *locks) Unlock(ctx context.Context, id connectors.Identity, name string)
 	all := k.Locks()
 	i := slices.IndexFunc(all, func(l permissions.Lock) bool { return l.Person == name })
 	if i < 0 {
-		i = slices.IndexFunc(all, func(l permissions.Lock) bool { return slices.Contains(l.Holds, name) })
+		i = slices.IndexFunc(all, func(l permissions.Lock) bool { return slices.Contains(l.OtherNames, name) })
 	}
 	if _, known := k.AccountsOf(name); i < 0 && !known {
 		return l, false, k.UnknownPerson(name)

@@ -91,7 +91,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 			return opening{}, shared.Broken(err)
 		}
 	}
-	if !caller.Ours() {
+	if !caller.IsOurs() {
 		if r.Foreground, err = e.Front(ctx, r.Asked); err != nil {
 			return opening{}, err
 		}
@@ -117,13 +117,13 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		copies, unreachable = e.Plan(s, r, nil)
 	}
 	rest := coolDown
-	if caller.Ours() { // they have a rule of their own: the third denial in a row ends the asking
+	if caller.IsOurs() { // they have a rule of their own: the third denial in a row ends the asking
 		rest = 0
 	}
 	return opening{settings: s, prompt: prompt, room: room, unreachable: unreachable, Opening: permissions.Opening{
-		Request: r, Copies: copies, Told: told, RedeemWindow: s.Approvals.RedeemWindow,
+		Request: r, Copies: copies, Records: told, RedeemWindow: s.Approvals.RedeemWindow,
 		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: rest,
-		Exhausted: exhausted,
+		PromptPause: exhausted,
 	}}, nil
 }
 
@@ -132,7 +132,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 func (e *Engine) believed(ctx context.Context, s *directory.Settings, caller permissions.Caller, q permissions.Request) (bool, error) {
 	q.Caller = caller
 	folder := filepath.Clean(q.Cwd)
-	if caller.Ours() || q.Kind != permissions.KindTool || len(q.Calls) > 0 || q.Normalize() != nil ||
+	if caller.IsOurs() || q.Kind != permissions.KindTool || len(q.Calls) > 0 || q.Normalize() != nil ||
 		q.HookStage != "" && q.HookStage != permissions.HookBefore || !filepath.IsAbs(folder) || holdsHome(folder) {
 		return false, nil //nolint:nilerr // a call that has no canonical form is not believed
 	}
@@ -252,7 +252,7 @@ func (e *Engine) reserve(s *directory.Settings, r permissions.Request) (taken re
 
 // tooOften takes a token for each unasked call from the caller's bucket of the call's pattern and rate. It returns the rate of the
 // first bucket that is empty, and 0 if none is. The patterns count, not the matching tools, so that inventing names gains nothing.
-func (e *Engine) tooOften(s *directory.Settings, caller permissions.Caller, auto []permissions.Unasked) (beyond int) {
+func (e *Engine) tooOften(s *directory.Settings, caller permissions.Caller, auto []permissions.AutoCall) (beyond int) {
 	var taken []reservation
 	for _, call := range auto {
 		of, n := s.Limits.Rate(call.Tool)
@@ -276,7 +276,7 @@ func (e *Engine) makeRoom(s *directory.Settings, r permissions.Request) (taken [
 		size += len(c.Input)
 	}
 	for _, c := range r.ToolCalls() {
-		size += c.Told()
+		size += c.RowBytes()
 	}
 	for _, b := range []struct {
 		of      map[string]*rate.Limiter
@@ -321,7 +321,7 @@ func (e *Engine) addGivers(ctx context.Context, all []permissions.Grant) error {
 		if err != nil && !errors.Is(err, permissions.ErrRow) {
 			return err
 		}
-		all[i].Several = r.GaveTo(g)
+		all[i].Several = r.GiversOf(g)
 	}
 	return nil
 }
@@ -334,7 +334,7 @@ func (e *Engine) ofAgent(
 	q.Caller = caller
 	_ = q.Normalize() // an invalid input is refused by draft
 	for _, g := range grants {
-		if g.Session != "" && g.Session == q.Session && !caller.Ours() {
+		if g.Session != "" && g.Session == q.Session && !caller.IsOurs() {
 			r, err := e.store.Read(ctx, g.Request)
 			switch {
 			case errors.Is(err, permissions.ErrRow):

@@ -87,7 +87,7 @@ func (e *Engine) LeaveOrCancel(
 	}
 	r, err := e.registry.LeaveOrCancel(ctx, id, call, via)
 	if err != nil {
-		return permissions.RequestView{}, shared.Broken(permissions.Refused(err))
+		return permissions.RequestView{}, shared.Broken(permissions.ToRefusal(err))
 	}
 	return e.View(ctx, r)
 }
@@ -142,7 +142,7 @@ func nameOf(caller permissions.Caller, call string) string { return caller.Name 
 func (e *Engine) withdraw(ctx context.Context, r permissions.Request, by, via string) (permissions.RequestView, error) {
 	c, err := e.registry.Cancel(ctx, r.ID, by, via)
 	if err != nil {
-		return permissions.RequestView{}, shared.Broken(permissions.Refused(err))
+		return permissions.RequestView{}, shared.Broken(permissions.ToRefusal(err))
 	}
 	return e.View(ctx, c.After)
 }
@@ -279,7 +279,7 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 		for _, g := range grants {
 			ids = append(ids, g.ID)
 		}
-		if grant, err = permissions.Denoted(string(grant), ids); err != nil {
+		if grant, err = permissions.ResolveID(string(grant), ids); err != nil {
 			return permissions.Revoked{}, err
 		}
 	}
@@ -289,7 +289,7 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 		if missing, err = e.FindMissing(ctx, err, permissions.GrantRevoked, string(grant)); err != nil {
 			return permissions.Revoked{}, shared.Broken(err)
 		}
-		g.ID, g.Request = permissions.ID(missing[0].Row()), missing[0].Request
+		g.ID, g.Request = permissions.ID(missing[0].RowName()), missing[0].Request
 	}
 	if !id.Operator {
 		r, err := e.store.Read(ctx, g.Request)
@@ -325,7 +325,7 @@ func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) 
 	e.forgetDecisions(func(of decisionKey) bool { return of.caller == r.Caller.Name })
 	c, err := e.registry.Resolve(ctx, r.ID, permissions.Void{By: who, Via: id.Via, At: e.clock.Stamp()})
 	if err != nil {
-		return permissions.RequestView{}, shared.Broken(permissions.Refused(err))
+		return permissions.RequestView{}, shared.Broken(permissions.ToRefusal(err))
 	}
 	view, err := e.View(ctx, c.After)
 	view.Request = e.Settings().Shown(view.Request, id.Via)

@@ -46,11 +46,11 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 		return r, e.refused(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
 	}
 	if d.Answer != permissions.Other && utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
-		return r, permissions.Wrong("a reason has at most %d characters", permissions.MaxReason)
+		return r, permissions.InvalidInput("a reason has at most %d characters", permissions.MaxReason)
 	}
 	s := e.Settings().Shown(r, d.From.Via)
-	if d.Shown != (permissions.Digest{}) && d.Shown != s.Shown() {
-		return r, e.refused(ctx, r, d, person.Name, permissions.OtherShown())
+	if d.Shown != (permissions.Digest{}) && d.Shown != s.ShownDigest() {
+		return r, e.refused(ctx, r, d, person.Name, permissions.ShownDiffers())
 	}
 	title, err := e.TitleAlone(ctx, r.ID, d.From.Via, person.Name)
 	if err != nil {
@@ -80,13 +80,13 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 		case err != nil:
 			return r, err
 		case !e.ruleShown(string(r.ID)+" "+person.Name+" ", p.Rule, d.Rule):
-			return r, permissions.Proposed(p)
+			return r, permissions.ConfirmRule(p)
 		}
 		rule = p.Rule
 	}
 	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, rule))
 	if err != nil {
-		return c.Before, e.refused(ctx, r, d, person.Name, shared.Broken(permissions.RefusedIn(person.Location, err)))
+		return c.Before, e.refused(ctx, r, d, person.Name, shared.Broken(permissions.ToRefusalIn(person.Location, err)))
 	}
 	if c.Vote != nil && c.Vote.Answer == permissions.Deny {
 		e.endTrust(ctx, r.Caller)
@@ -107,7 +107,7 @@ func (e *Engine) mayAllow(r permissions.Request, d connectors.Decision, by strin
 	if err != nil || scope == permissions.Rule || d.Call != 0 || counts(e.Settings(), r, permissions.Vote{By: by, Answer: d.Answer}) {
 		return err
 	}
-	return permissions.NotCounting()
+	return permissions.WouldNotCount()
 }
 
 // realigned returns r as the settings of now have it: votes of people who are gone do not count.
@@ -125,7 +125,7 @@ func (e *Engine) realigned(ctx context.Context, r permissions.Request) (permissi
 // ruleShown reports whether a person was shown a rule for a request under that name. A name is so short that an agent can find two rules
 // of one name, so the first that was shown keeps it. After a restart nothing was shown.
 func (e *Engine) ruleShown(key string, rule permissions.GrantedRule, name string) bool {
-	key += rule.Check()
+	key += rule.Fingerprint()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was, shown := e.rules[key]
@@ -135,7 +135,7 @@ func (e *Engine) ruleShown(key string, rule permissions.GrantedRule, name string
 		}
 		e.rules[key] = rule
 	}
-	return shown && was == rule && name == rule.Check()
+	return shown && was == rule && name == rule.Fingerprint()
 }
 
 // inChat reports whether a decision allows something by a tap or a typed answer to a card, not at the admin socket, which programs use too.
@@ -181,7 +181,7 @@ func (e *Engine) propose(ctx context.Context, r permissions.Request, by connecto
 		return permissions.Proposal{}, permissions.NoProposal("it can only be allowed as its card says")
 	}
 	var earlier []permissions.Request
-	of := permissions.Past{Since: now.Add(-proposedFrom), Caller: r.Caller.Name, Limit: historyPage}
+	of := permissions.HistoryQuery{Since: now.Add(-proposedFrom), Caller: r.Caller.Name, Limit: historyPage}
 	for {
 		page, err := e.store.History(ctx, of)
 		if err != nil {
@@ -198,7 +198,7 @@ func (e *Engine) propose(ctx context.Context, r permissions.Request, by connecto
 		return p, permissions.NoProposal(why)
 	}
 	if !counts(s, r, permissions.Vote{By: by.Name, Answer: permissions.Allow(permissions.Rule), Rule: p.Rule}) {
-		return p, permissions.NotCounting()
+		return p, permissions.WouldNotCount()
 	}
 	return p, nil
 }
@@ -208,7 +208,7 @@ func counts(s *directory.Settings, r permissions.Request, v permissions.Vote) bo
 	after := r
 	after.Answer, after.DecidedBy, after.Votes = v.Answer, v.By, append(slices.Clone(r.Votes), v)
 	return len(after.Votes) < r.Quorum || !slices.ContainsFunc(after.GrantsLeft(), func(g permissions.Grant) bool {
-		g.Several = after.GaveTo(g)
+		g.Several = after.GiversOf(g)
 		return !s.GrantHolds(g, r)
 	})
 }
@@ -247,13 +247,13 @@ func (e *Engine) DecideAll(ctx context.Context, d connectors.BurstDecision) (b c
 	case !same:
 		return b, 0, no(permissions.ListChanged())
 	case allows && len(b.Unseen()) > 0:
-		return b, 0, no(permissions.Unopened(b.Unseen()))
+		return b, 0, no(permissions.NotAllShown(b.Unseen()))
 	}
 	first := error(nil)
 	for _, i := range b.ForAll(d.Answer) {
 		r := b.Items[i].Request
 		r, err := e.OnPermission(ctx, connectors.Decision{
-			Request: r.ID, Answer: d.Answer, Shown: r.Shown(), From: d.From, Key: d.Key + ":" + string(r.ID), List: true,
+			Request: r.ID, Answer: d.Answer, Shown: r.ShownDigest(), From: d.From, Key: d.Key + ":" + string(r.ID), List: true,
 		})
 		switch {
 		case err == nil:
@@ -286,7 +286,7 @@ func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors
 	}
 	p := e.Prompt(ctx, r, seenBy(person, copies, d), person, copies)
 	if refused == nil && r.State != permissions.Pending {
-		refused = permissions.RefusedIn(person.Location, &permissions.SettledError{Request: r})
+		refused = permissions.ToRefusalIn(person.Location, &permissions.SettledError{Request: r})
 	}
 	return p, refused
 }
@@ -347,7 +347,7 @@ func (e *Engine) entitled(
 	}
 	moved := d.Button != "" && pressed.Ref != d.Ref && pressed.Ref != "" // empty: it was sent a moment ago
 	if moved && r.State == permissions.Pending {
-		return r, person, e.refused(ctx, r, d, person.Name, permissions.Moved())
+		return r, person, e.refused(ctx, r, d, person.Name, permissions.ButtonMoved())
 	}
 	if d.Button != "" && pressed.Ref == "" && d.Ref != "" {
 		return r, person, e.learn(ctx, pressed, d.Ref)
@@ -385,7 +385,7 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	noting, done := shared.Noting(ctx)
 	defer done()
 	err := e.store.MarkShown(noting, cp, was)
-	if errors.As(err, new(*permissions.ElsewhereError)) { // recorded meanwhile
+	if errors.As(err, new(*permissions.OtherMessageError)) { // recorded meanwhile
 		err = nil
 	}
 	e.Enqueue(cp.Request) // also after a store failure: the write may have succeeded

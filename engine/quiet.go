@@ -26,7 +26,7 @@ func (k *locks) QuietAgent(ctx context.Context, id connectors.Identity, name str
 		n.CreatedAt = since
 	}
 	until = now.Add(span)
-	n.Told.Text = until.Format(time.RFC3339Nano)
+	n.CallerMessage.Text = until.Format(time.RFC3339Nano)
 	noting, done := shared.Noting(ctx)
 	defer done()
 	if err := k.store.Quiet(noting, n); err != nil {

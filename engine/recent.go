@@ -214,7 +214,7 @@ func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, 
 	same := r
 	same.Reason, same.Widest = q.Reason, q.Widest // these may differ between hooks
 	same.Message, same.Choices = q.Message, q.Choices
-	if r.Answer.With() > 0 { // the suggestion was applied by the earlier hook
+	if r.Answer.SuggestionNumber() > 0 { // the suggestion was applied by the earlier hook
 		same.Answer = permissions.Allow(permissions.Once)
 	}
 	same.Tool, same.Input, same.AffectedPath, same.Details = q.Tool, q.Input, q.AffectedPath, q.Details

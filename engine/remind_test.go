@@ -33,11 +33,11 @@ func TestAReminderBlocksTheNextForAMinute(t *testing.T) {
 			st.ask(t.Context(), network("old"))
 			<-time.After(7*time.Minute + 25*time.Second)
 			brief := network("new")
-			brief.Patience = 2 * time.Minute // with a reminder after one
+			brief.WantedTimeout = 2 * time.Minute // with a reminder after one
 			st.ask(t.Context(), brief)
 			<-time.After(15 * time.Second)
 			briefer := network("newer")
-			briefer.Patience = time.Minute
+			briefer.WantedTimeout = time.Minute
 			st.ask(t.Context(), briefer) // with a reminder after half a minute
 			<-time.After(30 * time.Second)
 			if n := len(named(c)); n != 1 {

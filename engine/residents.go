@@ -40,12 +40,12 @@ func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q pe
 	if err != nil {
 		return permissions.Verdict{}, err
 	}
-	v := permissions.Verdict{Ask: r.State == permissions.Pending, Held: r.Held, Grants: r.Under}
+	v := permissions.Verdict{Ask: r.State == permissions.Pending, Held: r.Held, Grants: r.Grants}
 	for _, ruled := range r.Ruled {
 		v.Ruling = ruled
 	}
 	for _, g := range grants {
-		if slices.Contains(r.Under, g.ID) {
+		if slices.Contains(r.Grants, g.ID) {
 			v.Scope = permissions.Narrowest(v.Scope, g.Scope())
 		}
 	}
@@ -121,7 +121,7 @@ func (c approvals) pose(
 	if err != nil {
 		return permissions.Request{}, err
 	}
-	o.Told = append(o.Told, told...)
+	o.Records = append(o.Records, told...)
 	r, created, err := e.registry.Open(ctx, o.Opening)
 	if err != nil {
 		return permissions.Request{}, e.notOpened(o, err)
@@ -161,14 +161,14 @@ func (c approvals) Use(
 		}
 	}
 	if usedByAnother(r, call) {
-		return permissions.Request{}, permissions.Refused(permissions.ErrNoUse)
+		return permissions.Request{}, permissions.ToRefusal(permissions.ErrNoUse)
 	}
 	change, err := e.registry.Resolve(ctx, id, permissions.Use{Call: call, At: e.clock.Stamp()})
 	if err == nil && usedByAnother(change.After, call) { // another call was faster
 		err = permissions.ErrNoUse
 	}
 	if err != nil {
-		return permissions.Request{}, shared.Broken(permissions.Refused(err))
+		return permissions.Request{}, shared.Broken(permissions.ToRefusal(err))
 	}
 	if !change.After.VoidAt.IsZero() { // its basis has ended
 		return permissions.Request{}, permissions.RevokedBasis()
@@ -214,14 +214,14 @@ func (c approvals) cancel(ctx context.Context, id permissions.ID, by string) err
 	return shared.Broken(err)
 }
 
-func (c approvals) Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error {
+func (c approvals) Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.CallerMessage) error {
 	_, err := c.engine.Tell(ctx, caller, "", about, t)
 	return err
 }
 
 // EndSession implements [agents.Approvals]. Pending requests are cancelled first, so that nothing more is granted.
 func (c approvals) EndSession(ctx context.Context, caller permissions.Caller, session string) error {
-	if session == "" || !caller.Ours() {
+	if session == "" || !caller.IsOurs() {
 		return permissions.Invalid(errNoSession)
 	}
 	e := c.engine

@@ -178,8 +178,8 @@ func TestUseLooksAgain(t *testing.T) {
 			}
 			q.Tags = tags
 			r := st.submit(helper, q)
-			if !slices.Equal(r.Held, []permissions.Tag{permissions.Workspace}) || len(r.Under) != 0 {
-				t.Errorf("held %v under %v", r.Held, r.Under)
+			if !slices.Equal(r.Held, []permissions.Tag{permissions.Workspace}) || len(r.Grants) != 0 {
+				t.Errorf("held %v under %v", r.Held, r.Grants)
 			}
 			f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
 			s := owned()
@@ -205,10 +205,10 @@ func TestUseOfWhatRestsOnAGrant(t *testing.T) {
 		t.Errorf("in another session %v, %v", held, err)
 	}
 	second := st.submit(helper, keyed(network("second"), "2"))
-	if second.State != permissions.Approved || second.DecidedVia != permissions.ViaGrant || len(second.Under) != 1 {
+	if second.State != permissions.Approved || second.DecidedVia != permissions.ViaGrant || len(second.Grants) != 1 {
 		t.Fatalf("%+v", second)
 	}
-	if _, err := st.Revoke(t.Context(), boss, second.Under[0]); err != nil {
+	if _, err := st.Revoke(t.Context(), boss, second.Grants[0]); err != nil {
 		t.Fatal(err)
 	}
 	_, err := st.Approvals().Use(t.Context(), helper, second.ID, "2")
@@ -307,11 +307,11 @@ func TestBackgroundIsNotTheCallersToSay(t *testing.T) {
 func TestScheduledRequestsWaitLonger(t *testing.T) {
 	st := newEnv(t, owned(), newPhone(fay, "fays-phone"))
 	q := keyed(network("tonight"), "1")
-	q.Session, q.Patience = "", 20*time.Hour
+	q.Session, q.WantedTimeout = "", 20*time.Hour
 	if r := st.submit(helper, q); r.Timeout() != 20*time.Hour {
 		t.Errorf("it waits for %s", r.Timeout())
 	}
-	q.Key, q.Reason, q.Patience = "2", "next week", 25*time.Hour
+	q.Key, q.Reason, q.WantedTimeout = "2", "next week", 25*time.Hour
 	if r := st.submit(helper, q); r.Timeout() != 24*time.Hour {
 		t.Errorf("it waits for %s", r.Timeout())
 	}

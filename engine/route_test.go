@@ -224,7 +224,7 @@ func TestATimeoutAboveTheMostIsShortened(t *testing.T) {
 		{"above the route's", network("b"), time.Hour, 10 * time.Minute},
 		{"above max_timeout", confirm, time.Hour, 30 * time.Minute},
 	} {
-		c.q.Patience, c.q.Session = c.wanted, "s1"
+		c.q.WantedTimeout, c.q.Session = c.wanted, "s1"
 		t.Run("by an unknown account, "+c.name, func(t *testing.T) {
 			m := newPhone(fay, "fays-phone")
 			st := newEnv(t, s, m)

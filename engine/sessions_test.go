@@ -98,7 +98,7 @@ func TestDialogEventsCarryTheRequestsText(t *testing.T) {
 	}
 	for _, h := range list {
 		told[h.Type] = append(told[h.Type], h)
-		if h.Type.HasWords() != (h.About.ID == r.ID) && h.Request == r.ID {
+		if h.Type.HasRequestText() != (h.About.ID == r.ID) && h.Request == r.ID {
 			t.Errorf("%s is told about %+v", h.Type, h.About)
 		}
 	}

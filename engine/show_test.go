@@ -141,7 +141,7 @@ func TestShowAfterARestart(t *testing.T) {
 	call := st.ask(ctx, network("x"))
 	card := st.shown(m, 1)
 	late := network("soon over")
-	late.Patience = time.Minute
+	late.WantedTimeout = time.Minute
 	other := st.ask(ctx, late)
 	over := st.shown(m, 2)
 	kill()

@@ -72,7 +72,7 @@ func (s *stops) stopAll(ctx context.Context, who, via string) (cancelled int, er
 	case err == nil:
 		return cancelled, nil
 	case unread == nil && saved == who:
-		return cancelled, permissions.StopLeft(err.Error())
+		return cancelled, permissions.StopIncomplete(err.Error())
 	}
 	s.stopping = func(ctx context.Context) error {
 		_, err := s.stopAll(ctx, who, via)

@@ -24,7 +24,7 @@ type Store interface {
 	// newest first: each once for everybody who was shown it.
 	Unheeded(ctx context.Context, caller string, since time.Time) ([]permissions.Unheeded, error)
 	// History lists requests that are settled and still whole, oldest first.
-	History(ctx context.Context, of permissions.Past) ([]permissions.Request, error)
+	History(ctx context.Context, of permissions.HistoryQuery) ([]permissions.Request, error)
 	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 

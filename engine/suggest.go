@@ -28,14 +28,14 @@ func (g *suggestions) GiveRule(
 		return permissions.Grant{}, permissions.OwnAsk(id.UID)
 	}
 	if why := s.WhyNotGive(r, allow, in); why != "" {
-		return permissions.Grant{}, permissions.NotGiven(why)
+		return permissions.Grant{}, permissions.RuleNotGiven(why)
 	}
 	now := g.clock.Stamp()
 	c, err := g.registry.Resolve(ctx, r.ID, permissions.Give{
 		Grant: permissions.NewID(now), Rule: permissions.NewGrantedRule(allow, in, permissions.Suggested), By: who, Via: id.Via, At: now,
 	})
 	if err != nil {
-		return permissions.Grant{}, shared.Broken(permissions.Refused(err))
+		return permissions.Grant{}, shared.Broken(permissions.ToRefusal(err))
 	}
 	return c.Grants[0], nil
 }

@@ -21,7 +21,7 @@ const (
 //
 // The notice is sent as soon as a channel accepts it and the person's quiet hours are over.
 func (e *Engine) Tell(
-	ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
+	ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.CallerMessage,
 ) (person string, err error) {
 	if caller.Name == permissions.Anonymous {
 		return "", permissions.TokenNeeded()
@@ -52,10 +52,10 @@ func (e *Engine) Tell(
 		}
 	}
 	if wait := e.tellsTooMuch(caller, about); wait > 0 {
-		return "", permissions.TooMuchTold(wait)
+		return "", permissions.TooManyNotices(wait)
 	}
-	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.clock.Stamp(), Told: t}, maxUntold)
-	if err != nil {
+	n := permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.clock.Stamp(), CallerMessage: t}
+	if err := e.store.Tell(work, n, maxUntold); err != nil {
 		return "", shared.Broken(err)
 	}
 	e.log.Info("notice accepted from a caller", "caller", caller.Name, "to", p.Name, "about", about)
@@ -66,7 +66,7 @@ func (e *Engine) Tell(
 // tellsTooMuch takes one token from the caller's limits, or returns how long until there is one.
 func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About) (wait time.Duration) {
 	kind := "events"
-	if about == permissions.AboutSays {
+	if about == permissions.AboutText {
 		kind = "words"
 	}
 	var taken []reservation

@@ -27,7 +27,7 @@ func (s *env) waitNotices(m *connectortest.Memory, n int) (connectors.Notice, st
 	return last, strings.Join(card.Notice(last, card.Options{}), "\n")
 }
 
-func words(text string) permissions.Telling { return permissions.Telling{Text: text} }
+func words(text string) permissions.CallerMessage { return permissions.CallerMessage{Text: text} }
 
 // A caller may notify its owner and the people of its routes, and learns of nobody else.
 func TestACallerTellsItsOwnerAndWhomItsRoutesAsk(t *testing.T) {
@@ -71,14 +71,15 @@ func TestACallerTellsItsOwnerAndWhomItsRoutesAsk(t *testing.T) {
 		{permissions.CallerUID(kim.UID), "", "kim", "", ""},
 		{permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}, "sam", "", permissions.CodeToken, ""},
 	} {
-		told, err := st.Tell(t.Context(), c.caller, c.to, permissions.AboutSays, words("x"))
+		told, err := st.Tell(t.Context(), c.caller, c.to, permissions.AboutText, words("x"))
 		if told != c.told || permissions.CodeOf(err) != c.code || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s tells %q: %q, %v", c.caller.Name, c.to, told, err)
 		}
 	}
-	for about, bad := range map[permissions.About]permissions.Telling{
-		"waiting": words("x"), permissions.AboutSays: words(" \n"), permissions.AboutFailed: words(strings.Repeat("ä", permissions.MaxTelling+1)),
-		permissions.AboutWaits: {Title: strings.Repeat("x", permissions.MaxTitle+1)}, permissions.AboutFinished: words("\xff"),
+	for about, bad := range map[permissions.About]permissions.CallerMessage{
+		"waiting": words("x"), permissions.AboutText: words(" \n"),
+		permissions.AboutFailed: words(strings.Repeat("ä", permissions.MaxCallerMessage+1)), permissions.AboutFinished: words("\xff"),
+		permissions.AboutWaits: {Title: strings.Repeat("x", permissions.MaxTitle+1)},
 	} {
 		_, err := st.Tell(t.Context(), deploy, "", about, bad)
 		refused(t, err, permissions.CodeInvalid)
@@ -91,8 +92,8 @@ func TestWithoutPeopleTheOperatorIsTold(t *testing.T) {
 	s.People, s.Routes = nil, nil
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := newEnv(t, s, m)
-	if to, err := st.Tell(t.Context(), self, "", permissions.AboutFinished, permissions.Telling{Agent: "codex"}); to != engine.OperatorName ||
-		err != nil {
+	to, err := st.Tell(t.Context(), self, "", permissions.AboutFinished, permissions.CallerMessage{Agent: "codex"})
+	if to != engine.OperatorName || err != nil {
 		t.Fatal(to, err)
 	}
 	if _, said := st.waitNotices(m, 1); !regexp.MustCompile(`^💬 codex has finished · .* · unproven name, from uid 1000$`).MatchString(said) {
@@ -108,10 +109,10 @@ func TestACallerTellsSoMuchAMinute(t *testing.T) {
 	s, hers := faysOwn()
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := newEnv(t, s, m)
-	for _, about := range []permissions.About{permissions.AboutFinished, permissions.AboutSays} {
+	for _, about := range []permissions.About{permissions.AboutFinished, permissions.AboutText} {
 		took := 0
 		for n := range 50 {
-			said := permissions.Telling{Agent: fmt.Sprint("a", n), Session: fmt.Sprint("s", n), Text: "x"}
+			said := permissions.CallerMessage{Agent: fmt.Sprint("a", n), Session: fmt.Sprint("s", n), Text: "x"}
 			_, err := st.Tell(t.Context(), hers, "", about, said)
 			if err == nil {
 				took++
@@ -130,7 +131,7 @@ func TestACallerTellsSoMuchAMinute(t *testing.T) {
 	for range 100 { // a burst every minute, until the hour's limit
 		st.advance(time.Minute)
 		for range 10 {
-			if _, err := st.Tell(t.Context(), hers, "", permissions.AboutSays, words("x")); err == nil {
+			if _, err := st.Tell(t.Context(), hers, "", permissions.AboutText, words("x")); err == nil {
 				took++
 			}
 		}
@@ -149,18 +150,19 @@ func TestWhatIsStillToBeToldIsBounded(t *testing.T) {
 	at(t, st, "2027-03-10 23:00")
 	for n := range 40 {
 		st.advance(time.Minute)
-		_, err := st.Tell(t.Context(), hers, "", permissions.AboutFinished, permissions.Telling{Session: "one", Text: fmt.Sprint("turn ", n)})
+		_, err := st.Tell(t.Context(), hers, "", permissions.AboutFinished,
+			permissions.CallerMessage{Session: "one", Text: fmt.Sprint("turn ", n)})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	all, err := st.rows.Notices(t.Context(), "", 100)
-	if err != nil || len(all) != 1 || all[0].Told.Text != "turn 39" {
+	if err != nil || len(all) != 1 || all[0].CallerMessage.Text != "turn 39" {
 		t.Fatalf("kept are %+v, %v", all, err)
 	}
 	for n := range 40 {
 		st.advance(time.Minute)
-		if _, err = st.Tell(t.Context(), hers, "", permissions.AboutSays, words(fmt.Sprint(n))); err != nil {
+		if _, err = st.Tell(t.Context(), hers, "", permissions.AboutText, words(fmt.Sprint(n))); err != nil {
 			break
 		}
 	}
@@ -178,7 +180,7 @@ func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := newEnv(t, night(t), m)
 	at(t, st, "2027-03-10 23:00")
-	said := permissions.Telling{Agent: "codex", Session: "s", Title: "nightly", Text: "done", Silent: true}
+	said := permissions.CallerMessage{Agent: "codex", Session: "s", Title: "nightly", Text: "done", Silent: true}
 	if _, err := st.Tell(t.Context(), permissions.CallerUID(fayUID), "", permissions.AboutFinished, said); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +203,7 @@ func TestANoticeThatIsNotSent(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := newEnv(t, s, m)
 	tell := func() error {
-		_, err := st.Tell(t.Context(), hers, "", permissions.AboutSays, words("x"))
+		_, err := st.Tell(t.Context(), hers, "", permissions.AboutText, words("x"))
 		return err
 	}
 	m.FailReach(&connectors.UnreachableError{Reason: "fay has blocked the bot"})
@@ -227,7 +229,7 @@ func TestANoticeThatIsNotSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, tell(), permissions.CodeLocked)
-	if _, err := st.Tell(t.Context(), hers, "sam", permissions.AboutSays, words("x")); err == nil {
+	if _, err := st.Tell(t.Context(), hers, "sam", permissions.AboutText, words("x")); err == nil {
 		t.Error("an agent of somebody who is locked tells others")
 	}
 	if told := m.Told(); len(told) != 1 {
@@ -246,7 +248,7 @@ func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits := permissions.Telling{Agent: "claude-code", Session: q.Session}
+	waits := permissions.CallerMessage{Agent: "claude-code", Session: q.Session}
 	if to, err := st.Tell(t.Context(), hers, "", permissions.AboutWaits, waits); to != "fay" || err != nil {
 		t.Fatal(to, err)
 	}
@@ -276,8 +278,8 @@ func TestANoticeShowsNoCodeOfWhatWaits(t *testing.T) {
 	st := newEnv(t, s, m)
 	st.ask(t.Context(), network("x"))
 	code := st.shown(m, 1).Code
-	said := permissions.Telling{Title: "about " + code, Text: "reply: yes " + strings.ToLower(code)}
-	if _, err := st.Tell(t.Context(), hers, "", permissions.AboutSays, said); err != nil {
+	said := permissions.CallerMessage{Title: "about " + code, Text: "reply: yes " + strings.ToLower(code)}
+	if _, err := st.Tell(t.Context(), hers, "", permissions.AboutText, said); err != nil {
 		t.Fatal(err)
 	}
 	if _, text := st.waitNotices(m, 1); strings.Contains(strings.ToUpper(text), code) || !strings.Contains(text, "│ about •••••\n") {

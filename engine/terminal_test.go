@@ -132,7 +132,7 @@ func TestShortQuestionsAreRemindedOfOnceAtMost(t *testing.T) {
 		times    int
 	}{{2 * time.Second, 0}, {4 * time.Second, 1}, {30 * time.Second, 1}, {time.Minute, 2}, {15 * time.Minute, 2}} {
 		q := network(c.patience.String())
-		q.Patience = c.patience
+		q.WantedTimeout = c.patience
 		st.ask(t.Context(), q)
 		for _, r := range st.pending(i + 1) {
 			if r.Reason == q.Reason && len(r.Reminders) != c.times {

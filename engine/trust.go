@@ -76,14 +76,14 @@ func (g *trusts) TrustAgent(
 		g.offers.mu.Lock()
 		g.offers.at[offer] = now
 		g.offers.mu.Unlock()
-		return permissions.Grant{}, permissions.Trusting(basis.Caller.Proven(), offer.folder, permissions.For(span).String())
+		return permissions.Grant{}, permissions.ConfirmTrust(basis.Caller.ProvenName(), offer.folder, permissions.For(span).String())
 	}
 	c, err := g.registry.Resolve(ctx, basis.ID, permissions.Give{
 		Grant: permissions.NewID(now), Rule: permissions.NewGrantedRule(nil, offer.folder, permissions.Trusted), For: span,
 		By: who, Via: id.Via, At: now,
 	})
 	if err != nil {
-		return permissions.Grant{}, shared.Broken(permissions.Refused(err))
+		return permissions.Grant{}, shared.Broken(permissions.ToRefusal(err))
 	}
 	return c.Grants[0], nil
 }
@@ -122,7 +122,7 @@ func (e *services) endTrust(ctx context.Context, c permissions.Caller) {
 		grants, err = e.store.Grants(ctx, c.Name, now)
 	}
 	for _, g := range grants {
-		if g.Trust() {
+		if g.IsTrust() {
 			_, failed := e.store.Revoke(ctx, g.ID, "", "", now, shared.RanMost)
 			e.registry.ForgetGrant(g.ID)
 			e.registry.NotifyNotices()

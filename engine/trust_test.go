@@ -40,7 +40,7 @@ func (s *env) trusts(f *phone) permissions.Grant {
 	_, err := s.TrustAgent(s.t.Context(), fayAt(f.Name()), "coder", 30*time.Minute, false)
 	refused(s.t, err, permissions.CodeRule)
 	g, err := s.TrustAgent(s.t.Context(), fayAt(f.Name()), "coder", 30*time.Minute, true)
-	if err != nil || !g.Trust() || g.Until.Sub(g.CreatedAt) != 30*time.Minute {
+	if err != nil || !g.IsTrust() || g.Until.Sub(g.CreatedAt) != 30*time.Minute {
 		s.t.Fatalf("%+v, %v", g, err)
 	}
 	return g
@@ -59,7 +59,7 @@ func (s *env) runsFor(caller permissions.Caller, q permissions.Request) bool {
 		s.t.Fatal(err)
 	}
 	if r := view.Request; r.State != permissions.Pending {
-		return r.State == permissions.Approved && r.DecidedVia == permissions.ViaGrant && len(r.Under) == 1
+		return r.State == permissions.Approved && r.DecidedVia == permissions.ViaGrant && len(r.Grants) == 1
 	}
 	if _, err := s.Withdraw(s.t.Context(), caller, view.Request.ID); err != nil {
 		s.t.Fatal(err)
@@ -126,7 +126,7 @@ func TestATrustedAgentRunsWhatStaysInItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.must(t, view.Request.ID, permissions.Deny)
-	if n := f.notice(t); n.About != permissions.AboutRevoked || !n.Grant.Trust() || len(n.Ran) != 6 {
+	if n := f.notice(t); n.About != permissions.AboutRevoked || !n.Grant.IsTrust() || len(n.Ran) != 6 {
 		t.Errorf("fay is told of %s, and that %d ran", n.About, len(n.Ran))
 	}
 	if st.runs(bash("git status")) {

@@ -133,7 +133,7 @@ func TestALockUnderAnotherName(t *testing.T) {
 			next.People = slices.Clone(s.People)
 			next.People[0].Name, next.Routes = "fae", usual().Routes
 			st.Configure(next)
-			if l := st.Locks(); len(l) != 1 || l[0].Person != "fay" || !slices.Equal(l[0].Holds, []string{"fae"}) {
+			if l := st.Locks(); len(l) != 1 || l[0].Person != "fay" || !slices.Equal(l[0].OtherNames, []string{"fae"}) {
 				t.Errorf("locked are %+v", l)
 			}
 			if l, over, err := st.Unlock(t.Context(), operator, name); err != nil || !over || l.Person != "fay" {

@@ -83,7 +83,7 @@ func TestWider(t *testing.T) {
 		},
 		"A3/high risk by what is done": {
 			func(s *engine.Settings) {
-				s.Policy.HighRiskEffects, s.Policy.HighRiskPatterns, s.Policy.OnceEnough = nil, nil, true
+				s.Policy.HighRiskEffects, s.Policy.HighRiskPatterns, s.Policy.NoHighRisk = nil, nil, true
 				s.Policy.Ordinary = permissions.Ordinary{
 					Tools: []string{"x"}, Effects: []permissions.Effect{permissions.DoesEdit}, Patterns: []string{"rm -rf x"},
 				}

@@ -30,14 +30,14 @@ func TestAnswers(t *testing.T) {
 	for name, q := range questions {
 		for _, caller := range []string{"uid:1000", "token:deploy", Anonymous} {
 			r := row(q, caller)
-			if !r.Answers(q) {
+			if !r.IsRowOf(q) {
 				t.Errorf("%s of %s does not answer its own question", name, caller)
 			}
 			versionless := r
 			if versionless.Normalize() != nil { // as it was digested
 				t.Fatal("a row is not normal")
 			}
-			if versionless.Digest = ComputeDigest(versionless); versionless.Answers(q) {
+			if versionless.Digest = ComputeDigest(versionless); versionless.IsRowOf(q) {
 				t.Errorf("%s of %s with a digest of no version answers it", name, caller)
 			}
 			for what, change := range map[string]func(*Request){
@@ -49,13 +49,13 @@ func TestAnswers(t *testing.T) {
 				"message": func(r *Request) { r.Message += "x" }, "choices": func(r *Request) { r.Choices = append(r.Choices, "c") },
 			} {
 				changed := r
-				if change(&changed); changed.Answers(q) && (what != "input" || q.Tool != "") {
+				if change(&changed); changed.IsRowOf(q) && (what != "input" || q.Tool != "") {
 					t.Errorf("%s of %s with another %s answers it", name, caller, what)
 				}
 			}
 		}
 		for other, p := range questions {
-			if other != name && row(p, "uid:1000").Answers(q) {
+			if other != name && row(p, "uid:1000").IsRowOf(q) {
 				t.Errorf("%s answers %s", other, name)
 			}
 		}
@@ -66,7 +66,7 @@ func TestAnswers(t *testing.T) {
 			"agent": func(q *Request) { q.Agent, q.Claimed = "x", true },
 		} {
 			asked := q
-			if change(&asked); row(q, "uid:1000").Answers(asked) {
+			if change(&asked); row(q, "uid:1000").IsRowOf(asked) {
 				t.Errorf("%s answers a question with another %s", name, what)
 			}
 		}

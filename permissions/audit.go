@@ -82,8 +82,8 @@ type Record struct {
 	Detail  map[string]string
 }
 
-// Row is what a record about a grant, a token or a pairing calls it: its id, or the name of the pairing.
-func (r Record) Row() string {
+// RowName is what a record about a grant, a token or a pairing calls it: its id, or the name of the pairing.
+func (r Record) RowName() string {
 	p := Pairing{Person: r.Detail["person"], Via: r.Detail["via"]}
 	return cmp.Or(r.Detail["grant"], r.Detail["id"], p.Name())
 }

@@ -31,12 +31,12 @@ const Anonymous = "anonymous"
 // CallerUID returns the caller that a unix socket's peer credentials prove.
 func CallerUID(uid int) Caller { return Caller{Name: "uid:" + strconv.Itoa(uid), UID: uid} }
 
-// Ours reports whether the caller is one of the daemon's own agents, whose runs and sessions daycared itself keeps.
-func (c Caller) Ours() bool { return strings.HasPrefix(c.Name, "agent:") }
+// IsOurs reports whether the caller is one of the daemon's own agents, whose runs and sessions daycared itself keeps.
+func (c Caller) IsOurs() bool { return strings.HasPrefix(c.Name, "agent:") }
 
 // Root returns the name under which what a caller does counts: an agent of ours does not get more by starting others.
 func (c Caller) Root() string {
-	if c.Ours() {
+	if c.IsOurs() {
 		name, _, _ := strings.Cut(c.Name, "/")
 		return name
 	}
@@ -46,8 +46,8 @@ func (c Caller) Root() string {
 // CameFrom reports whether the call counts as made by that account.
 func (c Caller) CameFrom(uid int) bool { return uid >= 0 && (c.UID == AnyUID || c.UID == uid) }
 
-// Proven returns the name that routes match: a token's or an agent's own name, or "uid:1000".
-func (c Caller) Proven() string {
+// ProvenName returns the name that routes match: a token's or an agent's own name, or "uid:1000".
+func (c Caller) ProvenName() string {
 	kind, name, _ := strings.Cut(c.Name, ":")
 	if kind == "token" || kind == "agent" {
 		return name

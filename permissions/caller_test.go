@@ -18,10 +18,10 @@ func TestCallers(t *testing.T) {
 		{Caller{"agent:helper", NoUID}, "helper", true, map[int]bool{1000: false, NoUID: false}},
 		{Caller{Anonymous, AnyUID}, "anonymous", false, map[int]bool{1000: true, NoUID: false}},
 	} {
-		if got := c.caller.Proven(); got != c.proven {
+		if got := c.caller.ProvenName(); got != c.proven {
 			t.Errorf("%v is proven as %q, want %q", c.caller, got, c.proven)
 		}
-		if got := c.caller.Ours(); got != c.ours {
+		if got := c.caller.IsOurs(); got != c.ours {
 			t.Errorf("%v is ours: %v", c.caller, got)
 		}
 		for uid, want := range c.from {
@@ -42,7 +42,7 @@ func TestWho(t *testing.T) {
 		{Request{Caller: Caller{Name: "token:deploy"}, Agent: "deploy"}, "deploy"},
 		{Request{Caller: Caller{Name: Anonymous}}, "anonymous"},
 	} {
-		if got := c.r.Who(); got != c.want {
+		if got := c.r.AgentLabel(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

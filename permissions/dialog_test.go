@@ -89,7 +89,7 @@ func TestOurAgentsNeverLeave(t *testing.T) {
 
 func TestAgentCallers(t *testing.T) {
 	s := AgentSession{Agent: "helper/research"}
-	if c := s.Caller(); c.Name != "agent:helper/research" || !c.Ours() || c.Proven() != "helper/research" || c.UID != NoUID {
+	if c := s.Caller(); c.Name != "agent:helper/research" || !c.IsOurs() || c.ProvenName() != "helper/research" || c.UID != NoUID {
 		t.Errorf("%+v", c)
 	}
 }

@@ -127,13 +127,13 @@ func ComputeDigest(r Request) Digest {
 	return sha256.Sum256(w.b)
 }
 
-// Shown returns the digest of what people are shown of r: its own, and with it the rows of files and the links that were told, if any.
-func (r Request) Shown() Digest {
+// ShownDigest returns the digest of what people are shown of r: its own, and with it the rows of files and the links that were told.
+func (r Request) ShownDigest() Digest {
 	w := &fields{}
 	w.text(string(r.Digest[:]))
-	all, told := [][]Rows{r.Was}, false
+	all, told := [][]Rows{r.Rows}, false
 	for _, c := range r.Calls {
-		all = append(all, c.Was)
+		all = append(all, c.Rows)
 	}
 	for _, part := range all {
 		w.number(len(part))
@@ -144,7 +144,7 @@ func (r Request) Shown() Digest {
 			w.number(was.After)
 		}
 	}
-	leads := r.Elsewhere()
+	leads := r.Symlinks()
 	for _, name := range slices.Sorted(maps.Keys(leads)) {
 		told = true
 		w.text(name, leads[name])
@@ -175,7 +175,7 @@ func CallDigest(r Request, c Call) Digest {
 	if r.Hook != "" {
 		w.text(r.Hook)
 	}
-	described := r.Hook == HookACP || !r.Caller.Ours()
+	described := r.Hook == HookACP || !r.Caller.IsOurs()
 	if described && r.Details != "" {
 		w.text("details", r.Details)
 	}
@@ -185,7 +185,7 @@ func CallDigest(r Request, c Call) Digest {
 	if r.Hook == HookACP { // the call's title
 		w.text(r.Reason)
 	}
-	leads := r.Elsewhere()
+	leads := r.Symlinks()
 	for _, name := range slices.Sorted(maps.Keys(leads)) {
 		w.text("leads", name, leads[name])
 	}
@@ -198,7 +198,7 @@ func CallDigest(r Request, c Call) Digest {
 // Normalize sets the name that r's caller proves, if any, the canonical tool inputs, and the numbers of calls: the form
 // that is digested. A proven name needs no claim, so a claim that repeats it is dropped.
 func (r *Request) Normalize() (err error) {
-	if proven := r.Caller.Proven(); proven != r.Caller.Name && (r.Agent == "" || r.Agent == proven) {
+	if proven := r.Caller.ProvenName(); proven != r.Caller.Name && (r.Agent == "" || r.Agent == proven) {
 		r.Agent, r.Claimed = proven, false
 	}
 	if r.Kind != KindTool {
@@ -218,11 +218,11 @@ func (r *Request) Normalize() (err error) {
 	return err
 }
 
-// Answers reports whether r is the row of question q: by its digest, which includes everything but the caller's name,
+// IsRowOf reports whether r is the row of question q: by its digest, which includes everything but the caller's name,
 // and by what it shows. A row of another question permits nothing.
-func (r Request) Answers(q Request) bool {
+func (r Request) IsRowOf(q Request) bool {
 	q.Caller = r.Caller
-	if q.Normalize() != nil || r.Normalize() != nil || !r.shows(q) {
+	if q.Normalize() != nil || r.Normalize() != nil || !r.asksSameAs(q) {
 		return false
 	}
 	for q.Version = DigestVersion; q.Version > 0; q.Version-- { // a row that is joined may have an older version
@@ -233,8 +233,8 @@ func (r Request) Answers(q Request) bool {
 	return false
 }
 
-// shows reports whether r and q, both normalized, ask the same thing.
-func (r Request) shows(q Request) bool {
+// asksSameAs reports whether r and q, both normalized, ask the same thing.
+func (r Request) asksSameAs(q Request) bool {
 	return r.Kind == q.Kind && r.Mode == q.Mode && slices.EqualFunc(r.Tags, q.Tags, func(a, b Tag) bool { return a.String() == b.String() }) &&
 		r.Tool == q.Tool && (len(q.Calls) > 0 || string(r.Input) == string(q.Input)) && r.AffectedPath == q.AffectedPath &&
 		r.Message == q.Message && slices.Equal(r.Choices, q.Choices) &&
@@ -255,7 +255,7 @@ func ActionDigest(r Request) Digest {
 	}
 	for _, c := range r.ToolCalls() {
 		one := &fields{}
-		one.text(c.Tool, c.act())
+		one.text(c.Tool, c.inputWithoutDescription())
 		parts = append(parts, string(one.b))
 	}
 	slices.Sort(parts)
@@ -263,8 +263,8 @@ func ActionDigest(r Request) Digest {
 	return sha256.Sum256(w.b)
 }
 
-// act returns the input of c without the description that a shell tool's agent adds to its command.
-func (c Call) act() string {
+// inputWithoutDescription returns the input of c without the description that a shell tool's agent adds to its command.
+func (c Call) inputWithoutDescription() string {
 	var input map[string]json.RawMessage
 	if !RunsCode(c.Tool) || json.Unmarshal(c.Input, &input) != nil || input["description"] == nil {
 		return string(c.Input)

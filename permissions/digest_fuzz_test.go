@@ -38,7 +38,7 @@ func FuzzDigest(f *testing.F) {
 
 // detailsOf is what else belongs to a call.
 func detailsOf(r Request) [2]string {
-	if r.Caller.Ours() {
+	if r.Caller.IsOurs() {
 		return [2]string{}
 	}
 	return [2]string{r.Details, r.Message}

@@ -144,7 +144,7 @@ func TestDigestLeavesOut(t *testing.T) {
 	r := toolRequest()
 	other := r
 	other.ID, other.Number, other.Revision, other.Key, other.Call = "01J", 9, 9, "k", "call"
-	other.CreatedAt, other.Deadline, other.Patience = dusk, dusk, time.Hour
+	other.CreatedAt, other.Deadline, other.WantedTimeout = dusk, dusk, time.Hour
 	other.Asked, other.Quorum, other.State, other.Options, other.Held = nil, 3, Denied, nil, tags("@network")
 	if ComputeDigest(other) != ComputeDigest(r) {
 		t.Error("the digest covers what was not asked")
@@ -215,14 +215,14 @@ func TestWhereANameLeadsIsOfTheExactCall(t *testing.T) {
 	plain := Request{Hook: "claude-code", Leads: leads("/ws/t")}
 	away, other := plain, plain
 	away.Leads, other.Leads = leads("/etc/a"), leads("/etc/b")
-	stored := Request{Hook: "claude-code", Ruled: []Ruling{{Leads: away.Leads.Elsewhere()}}}
+	stored := Request{Hook: "claude-code", Ruled: []Ruling{{Leads: away.Leads.Symlinks()}}}
 	if CallDigest(plain, call) != CallDigest(Request{Hook: "claude-code"}, call) || CallDigest(away, call) != CallDigest(stored, call) {
 		t.Error("one call has two digests")
 	}
 	unknown, kept := plain, Request{Hook: "claude-code", Ruled: []Ruling{{Leads: &Leads{Unknown: true}}}}
 	unknown.Leads = Leads{Unknown: true}
 	if CallDigest(unknown, call) != CallDigest(kept, call) || CallDigest(unknown, call) == CallDigest(plain, call) ||
-		unknown.Shown() == plain.Shown() || !unknown.LeadsAs(kept) || unknown.LeadsAs(plain) {
+		unknown.ShownDigest() == plain.ShownDigest() || !unknown.SameLeads(kept) || unknown.SameLeads(plain) {
 		t.Error("a call of which it is not known where its names lead is the same as another")
 	}
 	if CallDigest(plain, call) == CallDigest(away, call) || CallDigest(other, call) == CallDigest(away, call) {
@@ -271,7 +271,7 @@ func TestSuggestionsMakeNoOtherAction(t *testing.T) {
 func TestWhatIsShownOfAFile(t *testing.T) {
 	r := Request{Version: 1, Kind: KindTool, Tool: "Edit", Input: []byte(`{"a":1}`)}
 	r.Digest = ComputeDigest(r)
-	if r.Shown() != r.Digest {
+	if r.ShownDigest() != r.Digest {
 		t.Error("without rows of a file, what is shown has another digest")
 	}
 	seen := map[Digest]bool{r.Digest: true}
@@ -279,21 +279,21 @@ func TestWhatIsShownOfAFile(t *testing.T) {
 		{}, {First: 1}, {First: 1, Text: "a"}, {First: 1, Text: "b"}, {First: 2, Text: "a"}, {First: 1, Text: "a", After: 1},
 	} {
 		told := r
-		told.Was = []Rows{was}
-		if ComputeDigest(told) != r.Digest || !r.Answers(told) || !told.Answers(r) {
+		told.Rows = []Rows{was}
+		if ComputeDigest(told) != r.Digest || !r.IsRowOf(told) || !told.IsRowOf(r) {
 			t.Errorf("%v makes another question", was)
 		}
-		if seen[told.Shown()] {
+		if seen[told.ShownDigest()] {
 			t.Errorf("what is shown with %v has the digest of something else", was)
 		}
-		seen[told.Shown()] = true
+		seen[told.ShownDigest()] = true
 	}
 	for name, to := range map[string]string{"/a": "/b", "/b": "/a", "/": "ab"} {
 		told := r
 		told.Ruled = []Ruling{{Effect: RuleAsks}, {Leads: &Leads{Names: map[string]string{name: to}}}}
-		if ComputeDigest(told) != r.Digest || !r.Answers(told) || seen[told.Shown()] {
+		if ComputeDigest(told) != r.Digest || !r.IsRowOf(told) || seen[told.ShownDigest()] {
 			t.Errorf("that %s leads to %s makes another question, or the same card", name, to)
 		}
-		seen[told.Shown()] = true
+		seen[told.ShownDigest()] = true
 	}
 }

@@ -18,13 +18,13 @@ type Event struct {
 	Entry
 	Session string
 	Asked   []string // people of the request; nil where there is none
-	// About is the current request, for events with its text ([Type.HasWords]); without an ID if it is no longer stored.
+	// About is the current request, for events with its text ([Type.HasRequestText]); without an ID if it is no longer stored.
 	// The audit contains no request texts, which it outlives.
 	About Request
 }
 
-// EventsOf returns the types of audit entries that are events as well.
-func EventsOf() []Type {
+// EventTypes returns the types of audit entries that are events as well.
+func EventTypes() []Type {
 	return []Type{
 		RequestCreated, RequestShown, RequestVoted, RequestSettled, RequestUsed, RequestVoided, RequestLapsed,
 		RequestRerouted, RequestEscalated, RequestExtended, GrantAdded, GrantRevoked, GrantEnded, AllStopped, AllResumed,
@@ -34,8 +34,8 @@ func EventsOf() []Type {
 	}
 }
 
-// HasWords reports whether events of that type carry the text of their request.
-func (t Type) HasWords() bool {
+// HasRequestText reports whether events of that type carry the text of their request.
+func (t Type) HasRequestText() bool {
 	return slices.Contains([]Type{
 		PermissionApplied, DialogRequested, DialogResponded, DialogTimeout, WaitAckEnter, AckApproved, AckRejected, AckDecisionHandled,
 	}, t)
@@ -43,26 +43,26 @@ func (t Type) HasWords() bool {
 
 // VisibleTo reports whether a person may see the event: about requests to them, about their sessions, or public.
 func (h Event) VisibleTo(person string) bool {
-	if h.Detail[ofSession] != "" {
-		return h.Detail[ofPerson] == person
+	if h.Detail[sessionKey] != "" {
+		return h.Detail[personKey] == person
 	}
 	return h.Request == "" || slices.Contains(h.Asked, person)
 }
 
-// Stops reports whether the event is a stop of everything, or of that agent of ours.
-func (h Event) Stops(c Caller) bool {
+// IsStopOf reports whether the event is a stop of everything, or of that agent of ours.
+func (h Event) IsStopOf(c Caller) bool {
 	return h.Type == AllStopped || h.Type == AgentStopped && h.Detail["person"] == StopOf(c.Name)
 }
 
 // The details by which a record names its session and the session's person.
 const (
-	ofSession = "session"
-	ofPerson  = "person"
+	sessionKey = "session"
+	personKey  = "person"
 )
 
-// Locate returns h with the session that its record names, if any.
-func (h Event) Locate() Event {
-	if s := h.Detail[ofSession]; s != "" {
+// WithSession returns h with the session that its record names, if any.
+func (h Event) WithSession() Event {
+	if s := h.Detail[sessionKey]; s != "" {
 		h.Session = s
 	}
 	return h

@@ -59,19 +59,19 @@ func (g GrantedRule) Patterns() (allow []string, in string) {
 	return of.Allow, of.In
 }
 
-// Check is a short name of g, by which a second step says which rule the person was shown.
-func (g GrantedRule) Check() string {
+// Fingerprint is a short name of g, by which a second step says which rule the person was shown.
+func (g GrantedRule) Fingerprint() string {
 	sum := sha256.Sum256([]byte(g))
 	return hex.EncodeToString(sum[:4])
 }
 
 // Proposal is what "Always like this" proposes for a call.
 type Proposal struct {
-	Rule    GrantedRule `json:"rule"`
-	Says    []string    `json:"says" doc:"in words, one for each pattern: what it covers, and what it does not"`
-	Past    int         `json:"past" doc:"how many of the caller's prompts of the last 30 days it would have covered"`
-	Allowed int         `json:"allowed" doc:"how many of these people allowed"`
-	Not     []string    `json:"not,omitempty" doc:"similar earlier calls that it does not cover"`
+	Rule         GrantedRule `json:"rule"`
+	Descriptions []string    `json:"says" doc:"in words, one for each pattern: what it covers, and what it does not"`
+	PastCount    int         `json:"past" doc:"how many of the caller's prompts of the last 30 days it would have covered"`
+	Allowed      int         `json:"allowed" doc:"how many of these people allowed"`
+	NotCovered   []string    `json:"not,omitempty" doc:"similar earlier calls that it does not cover"`
 }
 
 // Grant is what an approval wider than once leaves behind. It covers exactly what its button said: tags, or one tool, or
@@ -94,7 +94,7 @@ type Grant struct {
 	SuspendedAt time.Time
 	Suspended   string // why else nothing may be done under it where it is listed, and what to do; not stored
 	Used        int
-	Several     []string // if several people gave it, all of them; not stored, see [Request.GaveTo]
+	Several     []string // if several people gave it, all of them; not stored, see [Request.GiversOf]
 }
 
 // Live reports whether the grant is in force for that caller and session at that time.
@@ -117,7 +117,7 @@ func (g Grant) Title() Grant {
 // Scope returns how long the grant was given for.
 func (g Grant) Scope() Scope {
 	switch {
-	case g.Idles():
+	case g.EndsWhenIdle():
 		return Rule
 	case g.Session != "" && g.Tool != "" && g.Tool != AllTools:
 		return SessionTool
@@ -129,11 +129,11 @@ func (g Grant) Scope() Scope {
 	return For(g.Until.Sub(g.CreatedAt))
 }
 
-// Trust reports whether g trusts an agent for a time.
-func (g Grant) Trust() bool { return g.Rule != "" && g.Rule.Origin() == Trusted }
+// IsTrust reports whether g trusts an agent for a time.
+func (g Grant) IsTrust() bool { return g.Rule != "" && g.Rule.Origin() == Trusted }
 
-// Idles reports whether g ends when it was not used for [RuleIdle], not at a time.
-func (g Grant) Idles() bool { return g.Rule != "" && !g.Trust() }
+// EndsWhenIdle reports whether g ends when it was not used for [RuleIdle], not at a time.
+func (g Grant) EndsWhenIdle() bool { return g.Rule != "" && !g.IsTrust() }
 
 // Givers are the people who gave g, as far as it says.
 func (g Grant) Givers() []string {
@@ -147,9 +147,9 @@ func (g Grant) Givers() []string {
 	return of.By
 }
 
-// GaveTo are the people who gave g, which the approval of r left behind and which has no rule: those who allowed every call that it may
+// GiversOf are the people who gave g, which the approval of r left behind and which has no rule: those who allowed every call that it may
 // come from. An account counts once.
-func (r Request) GaveTo(g Grant) (by []string) {
+func (r Request) GiversOf(g Grant) (by []string) {
 	units := r.units(Vote{})
 	units = slices.DeleteFunc(units, func(n int) bool {
 		return slices.ContainsFunc(r.Calls, func(c Call) bool {
@@ -161,7 +161,7 @@ func (r Request) GaveTo(g Grant) (by []string) {
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(r.Asked))) {
 		var last Vote
 		if len(units) == 0 || slices.ContainsFunc(units, func(n int) bool {
-			last = r.voted(name, n)
+			last = r.countedVote(name, n)
 			_, allows := last.Answer.Scope()
 			return !allows
 		}) {
@@ -177,16 +177,16 @@ func (r Request) GaveTo(g Grant) (by []string) {
 
 // LastUse is when the grant of a rule was last used, or the zero time.
 func (g Grant) LastUse() time.Time {
-	if !g.Idles() || g.Used == 0 {
+	if !g.EndsWhenIdle() || g.Used == 0 {
 		return time.Time{}
 	}
 	return g.Until.Add(-RuleIdle)
 }
 
-// Opens reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the
-// gate of high risk. What a grant of a rule covers is for [Policy.Rules] to say.
-func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
-	r = r.only(c)
+// AllowsCall reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the
+// gate of high risk. What a grant of a rule covers is for [Policy.JudgeRules] to say.
+func (g Grant) AllowsCall(r Request, c Call, highRisk bool) bool {
+	r = r.withOnlyCall(c)
 	switch {
 	case highRisk:
 		return false
@@ -198,9 +198,9 @@ func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
 	return g.Call == CallDigest(r, c) || g.Call == Digest{} && !r.callByCall()
 }
 
-// leaves returns the grant, still without an id, that approving call of r (any call, if r is not about tools) leaves
+// grantFor returns the grant, still without an id, that approving call of r (any call, if r is not about tools) leaves
 // behind. Once leaves none, nor does a session scope without a session.
-func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, ok bool) {
+func (r Request) grantFor(s Scope, call Call, by string, at time.Time) (g Grant, ok bool) {
 	g = Grant{Caller: r.Caller.Name, Request: r.ID, By: by, CreatedAt: at}
 	k, _ := s.kind()
 	switch {
@@ -222,15 +222,15 @@ func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, o
 	default:
 		g.Tool = call.Tool
 	}
-	if r.Exact(s) {
+	if r.CoversExactCalls(s) {
 		g.Call = CallDigest(r, call)
 	}
 	return g, true
 }
 
-// Exact reports whether s covers only the exact calls of r: true for always, and for everything wider than once if one
+// CoversExactCalls reports whether s covers only the exact calls of r: true for always, and for everything wider than once if one
 // call says nothing about the next.
-func (r Request) Exact(s Scope) bool {
+func (r Request) CoversExactCalls(s Scope) bool {
 	k, _ := s.kind()
 	return r.Kind == KindTool && (k.covers == exactCall || k.covers == thisTool && r.callByCall())
 }
@@ -238,11 +238,11 @@ func (r Request) Exact(s Scope) bool {
 // callByCall reports whether each call of r needs its own approval: calls of shells and interpreters, and those of
 // programs that are not the daemon's own, which describe their calls themselves.
 func (r Request) callByCall() bool {
-	return r.Hook != "" || !r.Caller.Ours() || slices.ContainsFunc(r.ToolNames(), RunsCode)
+	return r.Hook != "" || !r.Caller.IsOurs() || slices.ContainsFunc(r.ToolNames(), RunsCode)
 }
 
-// same reports whether two grants of one decision cover the same.
-func (g Grant) same(o Grant) bool {
+// coversSame reports whether two grants of one decision cover the same.
+func (g Grant) coversSame(o Grant) bool {
 	return g.Tool == o.Tool && g.Call == o.Call && g.Session == o.Session && g.Until.Equal(o.Until) && g.Rule == o.Rule
 }
 

@@ -112,7 +112,7 @@ func TestAGrantHasTheScopeThatItWasGivenFor(t *testing.T) {
 		{permissionRequest(), Session}, {permissionRequest(), For(time.Minute)}, {permissionRequest(), Always},
 		{toolRequest(), SessionTool}, {toolRequest(), Session}, {toolRequest(), For(time.Minute)}, {toolRequest(), Always},
 	} {
-		g, ok := c.r.leaves(c.scope, Call{Tool: c.r.Tool}, "fay", noon)
+		g, ok := c.r.grantFor(c.scope, Call{Tool: c.r.Tool}, "fay", noon)
 		if got := g.Scope(); !ok || got != c.scope {
 			t.Errorf("%s for %v: the grant is for %v", c.r.Kind, c.scope, got)
 		}
@@ -209,10 +209,11 @@ func TestARuleIsGivenFromAnApproval(t *testing.T) {
 			continue
 		}
 		g := got.Grants[0]
-		if g.Rule != c.e.Rule || !g.Until.Equal(c.ends) || g.Trust() != (c.e.For > 0) || g.Idles() == g.Trust() || !g.LastUse().IsZero() {
+		if g.Rule != c.e.Rule || !g.Until.Equal(c.ends) || g.IsTrust() != (c.e.For > 0) ||
+			g.EndsWhenIdle() == g.IsTrust() || !g.LastUse().IsZero() {
 			t.Errorf("%s: %+v", name, g)
 		}
-		if g.Used = 1; g.Idles() && !g.LastUse().Equal(soon) || g.Trust() && !g.LastUse().IsZero() {
+		if g.Used = 1; g.EndsWhenIdle() && !g.LastUse().Equal(soon) || g.IsTrust() && !g.LastUse().IsZero() {
 			t.Errorf("%s: it was used at %s", name, g.LastUse())
 		}
 		if said := got.Records[0].Detail["rule"]; said != string(c.e.Rule) {
@@ -220,7 +221,7 @@ func TestARuleIsGivenFromAnApproval(t *testing.T) {
 		}
 	}
 	for _, g := range approved(t, toolRequest(), Always).GrantsLeft() {
-		if g.Trust() || g.Idles() {
+		if g.IsTrust() || g.EndsWhenIdle() {
 			t.Errorf("it has no rule: %+v", g)
 		}
 	}
@@ -230,7 +231,7 @@ func TestARuleIsGivenFromAnApproval(t *testing.T) {
 		t.Errorf("a grant without a rule is audited with one: %+v", c.Records[1])
 	}
 	allow, in := trust.Patterns()
-	if none, _ := GrantedRule("{").Patterns(); in != "/srv" || allow != nil || none != nil || (Grant{Rule: "{"}).Trust() {
+	if none, _ := GrantedRule("{").Patterns(); in != "/srv" || allow != nil || none != nil || (Grant{Rule: "{"}).IsTrust() {
 		t.Errorf("%q in %q", allow, in)
 	}
 	if allow, in = rule.Patterns(); in != "/srv" || !slices.Equal(allow, []string{"run make"}) {
@@ -286,7 +287,7 @@ func TestWhoGaveToAGrant(t *testing.T) {
 		"no call of the tool was allowed": {Request{Calls: calls, Votes: []Vote{vote("fay", "1", 3, allow)}}, "Edit", nil},
 	} {
 		c.request.Asked = []string{"fay", "sam"}
-		if got := c.request.GaveTo(Grant{Tool: c.tool}); !slices.Equal(got, c.want) {
+		if got := c.request.GiversOf(Grant{Tool: c.tool}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: given by %q, want %q", name, got, c.want)
 		}
 	}

@@ -10,12 +10,12 @@ type Lock struct {
 	Person string // or what [StopOf] returns
 	// Accounts are the person's accounts at the time, as the audit names them: telegram:ID, whatsapp:NUMBER, uid:N. They
 	// stay locked even if the configuration gives them to others. Of an agent: the people who may end it, besides the operator.
-	Accounts  []string
-	At        time.Time
-	By, Via   string
-	Unlocking []string // who has agreed to end the lock, each with the account: sam (uid:1001)
-	Holds     []string // other names that the configuration now gives to the locked accounts; not stored
-	Unsaved   *Record  // the audit record to store with it; nil once it is stored
+	Accounts   []string
+	At         time.Time
+	By, Via    string
+	Unlocking  []string // who has agreed to end the lock, each with the account: sam (uid:1001)
+	OtherNames []string // other names that the configuration now gives to the locked accounts; not stored
+	Unsaved    *Record  // the audit record to store with it; nil once it is stored
 }
 
 // Locked is the result of locking a person, with what was taken back since a time.
@@ -57,7 +57,7 @@ func (l Lock) Agent() string {
 }
 
 // AgentName is how people call that agent.
-func (l Lock) AgentName() string { return Caller{Name: l.Agent()}.Proven() }
+func (l Lock) AgentName() string { return Caller{Name: l.Agent()}.ProvenName() }
 
 // Type is what the audit says of a lock that is in force.
 func (l Lock) Type() Type {
@@ -79,13 +79,13 @@ func (l Lock) Record(what Type, by, via string, at time.Time) Record {
 
 // LockedOut refuses a locked person.
 func LockedOut(person string) *Refusal {
-	return tell(CodeLocked, ExitOther,
+	return refuseIn(CodeLocked, ExitOther,
 		"%s is locked: nothing from this account counts until the operator, or two other people, unlock %s.", person, person)
 }
 
 // AgentStoppedBy refuses what an agent asks that a person stopped, and the use of what it was allowed.
 func AgentStoppedBy(l Lock) *Refusal {
-	return tell(CodeStopped, ExitOther, "%s was stopped by %s; nothing is asked until resume.", l.AgentName(), l.By)
+	return refuseIn(CodeStopped, ExitOther, "%s was stopped by %s; nothing is asked until resume.", l.AgentName(), l.By)
 }
 
 // Muted refuses what an agent asks after too much of it was denied or ignored.
@@ -95,13 +95,13 @@ func Muted(l Lock) *Refusal {
 
 // AgentUnsaved says that an agent is stopped, but that this could not be stored, and why.
 func AgentUnsaved(l Lock, why string) *Refusal {
-	return tell(CodeBroken, ExitOther, "%s is stopped now, but that is not saved: %s; a restart before it is saved forgets it.",
+	return refuseIn(CodeBroken, ExitOther, "%s is stopped now, but that is not saved: %s; a restart before it is saved forgets it.",
 		l.AgentName(), why)
 }
 
 // NoAgentNamed refuses a name that is neither a request of the person's nor an agent that may ask them.
 func NoAgentNamed(name string) *Refusal {
-	return tell(CodeUnknown, ExitUnknown, "There is no request and no agent %s that asks you.", bare(name))
+	return refuseIn(CodeUnknown, ExitUnknown, "There is no request and no agent %s that asks you.", quoteName(name))
 }
 
 // MaxQuiet is the longest time for which an agent's cards can be silent.
@@ -109,17 +109,17 @@ const MaxQuiet = 24 * time.Hour
 
 // NoQuiet refuses a time for which an agent's cards would be silent.
 func NoQuiet() *Refusal {
-	return tell(CodeInvalid, ExitUsage, "Cards are silent for a minute at least, and 24 hours at most; off ends that.")
+	return refuseIn(CodeInvalid, ExitUsage, "Cards are silent for a minute at least, and 24 hours at most; off ends that.")
 }
 
 // AgentNotStopped refuses to resume an agent that is not stopped.
 func AgentNotStopped(name string) *Refusal {
-	return tell(CodeUnknown, ExitUnknown, "%s is not stopped.", bare(name))
+	return refuseIn(CodeUnknown, ExitUnknown, "%s is not stopped.", quoteName(name))
 }
 
 // LockIncomplete is the refusal to say that everything was taken back that a person who is locked has given, and why.
 func LockIncomplete(name string, approvals, grants int, why string) *Refusal {
-	return tell(CodeBroken, ExitOther, "%s is locked. Taken back: %d unused approvals and %d grants, but there may be more: %s.",
+	return refuseIn(CodeBroken, ExitOther, "%s is locked. Taken back: %d unused approvals and %d grants, but there may be more: %s.",
 		name, approvals, grants, why)
 }
 
@@ -127,20 +127,20 @@ func LockIncomplete(name string, approvals, grants int, why string) *Refusal {
 // store, which do not know of it yet.
 func LockUnsaved(person, why string, others bool) *Refusal {
 	if others {
-		return tell(CodeBroken, ExitOther, "%s is locked at this daemon now, but that is not saved: %s; until it is, other daemons on the same "+
-			"database do not know of it: lock at one of them. A restart before it is saved forgets it. Nothing was taken back.", person, why)
+		return refuseIn(CodeBroken, ExitOther, "%s is locked at this daemon now, but that is not saved: %s; until it is, other daemons on the "+
+			"same database do not know of it: lock at one of them. A restart before it is saved forgets it. Nothing was taken back.", person, why)
 	}
-	return tell(CodeBroken, ExitOther, "%s is locked now, but that is not saved: %s; a restart before it is saved forgets it. "+
+	return refuseIn(CodeBroken, ExitOther, "%s is locked now, but that is not saved: %s; a restart before it is saved forgets it. "+
 		"Nothing was taken back.", person, why)
 }
 
 // NotLocked refuses to unlock a person who is not locked.
 func NotLocked(person string) *Refusal {
-	return tell(CodeUnknown, ExitUnknown, "%s is not locked.", bare(person))
+	return refuseIn(CodeUnknown, ExitUnknown, "%s is not locked.", quoteName(person))
 }
 
 // OperatorUnlocks refuses an unlocking where fewer than two others could agree to it.
 func OperatorUnlocks(person string) *Refusal {
-	return tell(CodeNotYours, ExitOther, "There are not two people who could agree to this, so only the operator unlocks %s, "+
+	return refuseIn(CodeNotYours, ExitOther, "There are not two people who could agree to this, so only the operator unlocks %s, "+
 		"with admin.key in reach.", person)
 }

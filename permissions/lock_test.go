@@ -24,10 +24,10 @@ func TestWhomAStopConcerns(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"agent:helper": true, "agent:helper/child": true, "agent:help": false, "uid:1000": false} {
 		c := Caller{Name: name}
-		if got := said(AgentStopped).Stops(c); got != want {
+		if got := said(AgentStopped).IsStopOf(c); got != want {
 			t.Errorf("a stop of helper concerns %s: %t", name, got)
 		}
-		if !said(AllStopped).Stops(c) || said(AgentMuted).Stops(c) {
+		if !said(AllStopped).IsStopOf(c) || said(AgentMuted).IsStopOf(c) {
 			t.Errorf("%s is not stopped with everything, or is stopped by what is no stop", name)
 		}
 	}

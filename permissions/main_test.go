@@ -76,7 +76,7 @@ func stepRequest() Request {
 // endingRequest is a step of which one call ends the run if it is denied.
 func endingRequest() Request {
 	r := stepRequest()
-	r.Calls[1].Ends = true
+	r.Calls[1].EndsRun = true
 	return r
 }
 

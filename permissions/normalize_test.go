@@ -41,7 +41,7 @@ func TestWhatAShellsAgentSaysIsNotItsAction(t *testing.T) {
 		"other tool": {"send", `{"description":"x"}`, `{"description":"x"}`},
 	} {
 		t.Run("F1/"+name, func(t *testing.T) {
-			if got := (Call{Tool: c.tool, Input: []byte(c.input)}).act(); got != c.want {
+			if got := (Call{Tool: c.tool, Input: []byte(c.input)}).inputWithoutDescription(); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})

@@ -26,25 +26,25 @@ const (
 
 	AboutUnknownSenders About = "strangers" // unknown accounts wrote; at most one such notice is pending
 
-	// Subjects of notices from callers; see [Telling].
+	// Subjects of notices from callers; see [CallerMessage].
 	AboutFinished About = "finished" // an agent has finished a turn
 	AboutWaits    About = "waits"    // an agent waits for its person, outside daycared
 	AboutFailed   About = "failed"   // an agent has given up
-	AboutSays     About = "says"     // free text of a script
+	AboutText     About = "says"     // free text of a script
 )
 
-// Tellings returns the subjects that callers may use.
-func Tellings() []About { return []About{AboutFinished, AboutWaits, AboutFailed, AboutSays} }
+// CallerSubjects returns the subjects that callers may use.
+func CallerSubjects() []About { return []About{AboutFinished, AboutWaits, AboutFailed, AboutText} }
 
 const (
-	// MaxTitle bounds the title of a session in a [Telling], in characters.
+	// MaxTitle bounds the title of a session in a [CallerMessage], in characters.
 	MaxTitle = 100
-	// MaxTelling bounds the text of a [Telling], in characters.
-	MaxTelling = 1000
+	// MaxCallerMessage bounds the text of a [CallerMessage], in characters.
+	MaxCallerMessage = 1000
 )
 
-// Telling is a caller's message to a person. It asks nothing and decides nothing, and its words are the caller's own.
-type Telling struct {
+// CallerMessage is a caller's message to a person. It asks nothing and decides nothing, and its words are the caller's own.
+type CallerMessage struct {
 	Agent   string // claimed by the caller; empty: the caller itself
 	Session string // claimed by the caller; empty: none in particular
 	Title   string // of the session
@@ -53,14 +53,14 @@ type Telling struct {
 }
 
 // Validate returns what is wrong with a telling with that subject, or nil.
-func (t Telling) Validate(about About) error {
-	if !slices.Contains(Tellings(), about) {
-		return fmt.Errorf("what is told is about one of %v, not %q", Tellings(), about)
+func (t CallerMessage) Validate(about About) error {
+	if !slices.Contains(CallerSubjects(), about) {
+		return fmt.Errorf("what is told is about one of %v, not %q", CallerSubjects(), about)
 	}
 	for _, one := range []struct {
 		name, text string
 		most       int
-	}{{"agent", t.Agent, MaxName}, {"session", t.Session, MaxName}, {"title", t.Title, MaxTitle}, {"text", t.Text, MaxTelling}} {
+	}{{"agent", t.Agent, MaxName}, {"session", t.Session, MaxName}, {"title", t.Title, MaxTitle}, {"text", t.Text, MaxCallerMessage}} {
 		switch {
 		case !utf8.ValidString(one.text):
 			return fmt.Errorf("the %s is not UTF-8", one.name)
@@ -68,7 +68,7 @@ func (t Telling) Validate(about About) error {
 			return fmt.Errorf("the %s has more than %d characters", one.name, one.most)
 		}
 	}
-	if about == AboutSays && strings.TrimSpace(t.Text) == "" {
+	if about == AboutText && strings.TrimSpace(t.Text) == "" {
 		return errors.New("there is no text to tell")
 	}
 	return nil
@@ -78,15 +78,15 @@ func (t Telling) Validate(about About) error {
 // without text unless it is a caller's: the text is built from the rows when it is sent. Unsent reminders to one person,
 // or one group, are merged.
 type Notice struct {
-	ID        ID     // the store's
-	To        string // a person; empty: all in Group
-	Group     string // see [Request]
-	About     About
-	Subject   ID
-	By        string // who caused it; empty for the daemon itself
-	Urgent    bool   // also in quiet hours
-	CreatedAt time.Time
-	Told      Telling // if About is one of [Tellings]; By is then the name of the caller
+	ID            ID     // the store's
+	To            string // a person; empty: all in Group
+	Group         string // see [Request]
+	About         About
+	Subject       ID
+	By            string // who caused it; empty for the daemon itself
+	Urgent        bool   // also in quiet hours
+	CreatedAt     time.Time
+	CallerMessage CallerMessage // if About is one of [CallerSubjects]; By is then the name of the caller
 }
 
 // GroupRename says that a group has another id since a time, as when it becomes a supergroup.

@@ -33,14 +33,14 @@ func Allow(s Scope) Answer { return Answer(allowPrefix + s.String()) }
 // Choose returns the answer that takes the k-th option of a clarification, counted from 1.
 func Choose(k int) Answer { return Answer(optionPrefix + strconv.Itoa(k)) }
 
-// AllowWith returns the answer that allows a hook's call once, and has its agent take the k-th of its own suggestions, counted from 1. What
-// that changes is the agent's; daycared grants nothing for it.
-func AllowWith(k int) Answer { return Answer(withPrefix + strconv.Itoa(k)) }
+// AllowWithSuggestion returns the answer that allows a hook's call once, and has its agent take the k-th of its own suggestions, counted
+// from 1. What that changes is the agent's; daycared grants nothing for it.
+func AllowWithSuggestion(k int) Answer { return Answer(withPrefix + strconv.Itoa(k)) }
 
-// With returns the number of the suggestion of an answer that [AllowWith] made; 0 for every other answer.
-func (a Answer) With() int {
+// SuggestionNumber returns the number of the suggestion of an answer that [AllowWithSuggestion] made; 0 for every other answer.
+func (a Answer) SuggestionNumber() int {
 	k, err := strconv.Atoi(strings.TrimPrefix(string(a), withPrefix))
-	if err != nil || k < 1 || k > MaxSuggestions || AllowWith(k) != a {
+	if err != nil || k < 1 || k > MaxSuggestions || AllowWithSuggestion(k) != a {
 		return 0
 	}
 	return k
@@ -48,7 +48,7 @@ func (a Answer) With() int {
 
 // Scope returns what an approving answer allows; ok is false for every other answer.
 func (a Answer) Scope() (s Scope, ok bool) {
-	if a.With() > 0 {
+	if a.SuggestionNumber() > 0 {
 		return Once, true
 	}
 	text, found := strings.CutPrefix(string(a), allowPrefix)
@@ -99,13 +99,13 @@ func Offer(r Request, configured []Scope, widest Scope) []Option {
 	}
 	options := []Option{{Allow(Once), string(labelOnce)}}
 	for _, s := range configured {
-		if s != Once && Narrowest(s, widest) == s && offers(r, s) {
+		if s != Once && Narrowest(s, widest) == s && isOffered(r, s) {
 			options = append(options, Option{Allow(s), r.Label(s, i18n.English, strings.Join(r.ToolNames(), " and "))})
 		}
 	}
-	if r.suggests() && slices.Contains(configured, Session) && Narrowest(Session, widest) == Session {
+	if r.canTakeSuggestion() && slices.Contains(configured, Session) && Narrowest(Session, widest) == Session {
 		for i, c := range r.Choices {
-			options = append(options, Option{AllowWith(i + 1), "Allow once, and " + c})
+			options = append(options, Option{AllowWithSuggestion(i + 1), "Allow once, and " + c})
 		}
 	}
 	if options = append(options, Option{Deny, string(labelDeny)}); r.Plans() {
@@ -114,18 +114,18 @@ func Offer(r Request, configured []Scope, widest Scope) []Option {
 	return options
 }
 
-// suggests reports whether what the agent of r suggests can be taken at all.
-func (r Request) suggests() bool {
+// canTakeSuggestion reports whether what the agent of r suggests can be taken at all.
+func (r Request) canTakeSuggestion() bool {
 	return r.Kind == KindTool && r.Hook != "" && len(r.Calls) == 0 && !r.HighRisk && r.Caller.Name != Anonymous
 }
 
-// offers reports whether scope s, wider than once, can be given to r at all. High risk, and what a rule always asks about, is allowed
+// isOffered reports whether scope s, wider than once, can be given to r at all. High risk, and what a rule always asks about, is allowed
 // only once.
-func offers(r Request, s Scope) bool {
+func isOffered(r Request, s Scope) bool {
 	k, _ := s.kind()
 	tool := r.Kind == KindTool
 	switch {
-	case r.Caller.Name == Anonymous, r.HighRisk, k.ends == withSession && r.Session == "", r.RuledBy(RuleAsks) != "":
+	case r.Caller.Name == Anonymous, r.HighRisk, k.ends == withSession && r.Session == "", r.DecidingRule(RuleAsks) != "":
 		return false
 	case k.ends == withSession && k.covers == thisTool:
 		return tool
@@ -151,7 +151,7 @@ func (r Request) Label(s Scope, in i18n.Language, tools string) string {
 		return in.Sprintf(k.button, exact)
 	case k.button != "" && r.Kind == KindTool:
 		return in.Text(k.button)
-	case r.Exact(s):
+	case r.CoversExactCalls(s):
 		return in.Sprintf("Allow %s %s", exact, s.Lasts(in))
 	case r.Kind == KindTool:
 		return in.Sprintf("Allow %s %s", tools, s.Lasts(in))

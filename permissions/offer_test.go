@@ -163,8 +163,8 @@ func TestAnswerScope(t *testing.T) {
 // TestEachSuggestionIsAllowedOnce: an answer with a suggestion, the last one too, allows the call once, and says which it is.
 func TestEachSuggestionIsAllowedOnce(t *testing.T) {
 	for k := 1; k <= MaxSuggestions; k++ {
-		if s, ok := AllowWith(k).Scope(); !ok || s != Once || AllowWith(k).With() != k {
-			t.Errorf("%s allows %v, with suggestion %d", AllowWith(k), s, AllowWith(k).With())
+		if s, ok := AllowWithSuggestion(k).Scope(); !ok || s != Once || AllowWithSuggestion(k).SuggestionNumber() != k {
+			t.Errorf("%s allows %v, with suggestion %d", AllowWithSuggestion(k), s, AllowWithSuggestion(k).SuggestionNumber())
 		}
 	}
 }

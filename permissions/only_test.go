@@ -9,16 +9,16 @@ import (
 func TestOnlyOneCall(t *testing.T) {
 	answered := after(t, stepRequest(), voteOn(1, "fay", Allow(Once)), voteOn(2, "fay", Deny), voteOn(3, "fay", Allow(Once)))
 	for n, want := range []string{"Tool write_file approved.", "Tool fetch_url denied by the user."} {
-		if got := Result(answered.Only(answered.Calls[n])).Text; got != want {
+		if got := Result(answered.ForCall(answered.Calls[n])).Text; got != want {
 			t.Errorf("call %d: %q, want %q", n+1, got, want)
 		}
 	}
 	expired := after(t, stepRequest(), Expire{At: stepRequest().Deadline})
-	if got := expired.Only(expired.Calls[1]); got.Tool != "fetch_url" || got.Calls != nil || got.State != Expired {
+	if got := expired.ForCall(expired.Calls[1]); got.Tool != "fetch_url" || got.Calls != nil || got.State != Expired {
 		t.Errorf("one call of what expired is %+v", got)
 	}
 	single := toolRequest()
-	if got := single.Only(Call{Tool: "other"}); got.Tool != single.Tool {
+	if got := single.ForCall(Call{Tool: "other"}); got.Tool != single.Tool {
 		t.Errorf("a request without calls is %+v", got)
 	}
 }
@@ -27,7 +27,7 @@ func TestOnlyOneCall(t *testing.T) {
 func TestACallAnsweredInAStepThatExpiredHasItsAnswer(t *testing.T) {
 	no := comment(voteOn(2, "sam", Deny), "not this")
 	r := after(t, stepRequest(), voteOn(1, "fay", Allow(Once)), no, Expire{At: stepRequest().Deadline})
-	allowed, denied, open := r.Only(r.Calls[0]), r.Only(r.Calls[1]), r.Only(r.Calls[2])
+	allowed, denied, open := r.ForCall(r.Calls[0]), r.ForCall(r.Calls[1]), r.ForCall(r.Calls[2])
 	if allowed.State != Expired || allowed.DecidedBy != "fay" || !allowed.DecidedAt.Equal(r.Calls[0].At) || allowed.Scope != (Scope{}) {
 		t.Errorf("the call that was allowed is %+v", allowed)
 	}
@@ -51,7 +51,7 @@ func TestACallThatIsNotThereIsRefusedByTheNumberOfCalls(t *testing.T) {
 		"This request is not of several calls; answer it without the number of one.": toolRequest(),
 	} {
 		_, err := Step(r, voteOn(9, "fay", Allow(Once)))
-		if got := AsRefusal(Refused(err)); got == nil || got.Text != want || got.Code != CodeInvalid || !errors.Is(err, ErrNoOption) {
+		if got := AsRefusal(ToRefusal(err)); got == nil || got.Text != want || got.Code != CodeInvalid || !errors.Is(err, ErrNoOption) {
 			t.Errorf("it is refused as %v, want %s", err, want)
 		}
 	}

@@ -118,17 +118,17 @@ func Result(r Request) Outcome {
 		if !ok || row.kind != r.Kind || row.mode != r.Mode || row.end != end {
 			continue
 		}
-		o := Outcome{Text: r.fill(row.text), Error: row.err, Exit: row.exit}
+		o := Outcome{Text: r.fillTemplate(row.text), Error: row.err, Exit: row.exit}
 		if (end == endAllowed || end == endHeld) && r.Kind == KindPermission && slices.Contains(r.Tags, Events) {
-			o.Text += r.follows()
+			o.Text += r.unopenedEvents()
 		}
-		if end == endLate && r.Kind == KindTool && r.Answer != "" { // see Only
-			o.Text = r.fill("Tool {tool} approved. It is not run: another call of the step was not answered in time.")
+		if end == endLate && r.Kind == KindTool && r.Answer != "" { // see ForCall
+			o.Text = r.fillTemplate("Tool {tool} approved. It is not run: another call of the step was not answered in time.")
 		}
 		if end == endAllowed || end == endNo || end == endLate && slices.ContainsFunc(r.Calls, Call.answered) {
 			lines := make([]string, len(r.Calls))
 			for i, c := range r.Calls {
-				lines[i] = Result(r.Only(c)).Text
+				lines[i] = Result(r.ForCall(c)).Text
 				if r.State == Denied && c.Answer != Deny {
 					lines[i] += " It is not run: another call of the step was denied."
 				}
@@ -143,10 +143,10 @@ func Result(r Request) Outcome {
 	return Outcome{Text: "Still waiting for an answer.", Error: true, Exit: ExitOther}
 }
 
-// follows returns what an approval of [Events] does not open; empty if it opens the stream.
-func (r Request) follows() string {
+// unopenedEvents returns what an approval of [Events] does not open; empty if it opens the stream.
+func (r Request) unopenedEvents() string {
 	switch {
-	case r.Caller.Ours():
+	case r.Caller.IsOurs():
 		return " None of your tools follows them."
 	case r.Scope == Once && r.DecidedVia != ViaGrant:
 		return " For once nobody may follow them: ask for a time, or for your session."
@@ -154,14 +154,14 @@ func (r Request) follows() string {
 	return ""
 }
 
-// Only returns r as if it had asked about one of its calls alone; without calls, r itself. If r ended before each call
+// ForCall returns r as if it had asked about one of its calls alone; without calls, r itself. If r ended before each call
 // was answered, a denied call is denied, and an allowed one has its answer and time but ended like r.
-func (r Request) Only(c Call) Request {
+func (r Request) ForCall(c Call) Request {
 	switch {
 	case len(r.Calls) == 0:
 		return r
 	case r.State == Approved || r.State == Denied || c.Answer == Deny:
-		return r.alone(c)
+		return r.asSingleRequest(c)
 	case c.answered():
 		r.Answer, r.DecidedBy, r.DecidedAt = c.Answer, c.By, c.At
 	}
@@ -171,8 +171,8 @@ func (r Request) Only(c Call) Request {
 
 func (c Call) answered() bool { return c.Answer != "" }
 
-// alone returns one call of an answered step, as if it had been asked by itself.
-func (r Request) alone(c Call) Request {
+// asSingleRequest returns one call of an answered step, as if it had been asked by itself.
+func (r Request) asSingleRequest(c Call) Request {
 	r.Calls, r.Tool, r.Answer, r.Comment = nil, c.Tool, c.Answer, c.Comment
 	r.State = Approved
 	if _, allowed := c.Answer.Scope(); !allowed {
@@ -233,9 +233,9 @@ func (r Request) ending() (end ending, ok bool) {
 		return endUndeliverable, true
 	case Answered:
 		switch {
-		case r.TimedOut && r.DeniesSilence():
+		case r.TimedOut && r.DeniedIfUnanswered():
 			return endHookLate, true
-		case r.Defaulted && r.DeniesSilence():
+		case r.Defaulted && r.DeniedIfUnanswered():
 			return endHookDefaulted, true
 		case r.TimedOut:
 			return endChosenLate, true
@@ -253,19 +253,19 @@ func (r Request) ending() (end ending, ok bool) {
 	return 0, false
 }
 
-func (r Request) fill(text string) string {
+func (r Request) fillTemplate(text string) string {
 	until, reason := "", ""
 	if r.Scope.Span() > 0 {
 		until = " until " + r.DecidedAt.Add(r.Scope.Span()).UTC().Format(time.RFC3339)
 	}
 	if r.Comment != "" {
-		reason = " " + r.DecidedBy + ": " + `"` + Harmless(r.Comment) + `"`
+		reason = " " + r.DecidedBy + ": " + `"` + EscapeControls(r.Comment) + `"`
 	}
 	return strings.NewReplacer(
 		"{L}", DescribeTags(r.Tags),
 		"{until}", until,
 		"{reason}", reason,
-		"{after}", SayDuration(r.Timeout().Round(time.Second)),
+		"{after}", FormatDuration(r.Timeout().Round(time.Second)),
 		"{why}", strings.TrimSuffix(r.Failure, "."),
 		"{tool}", strings.Join(r.ToolNames(), ", "),
 		"{option}", r.Choice(),
@@ -278,12 +278,12 @@ func (r Request) Shortened(wanted time.Duration) string {
 	if wanted <= r.Timeout() || r.DecidedVia == ViaGrant {
 		return ""
 	}
-	return "the timeout was shortened from " + SayDuration(wanted) + " to " + SayDuration(r.Timeout().Round(time.Second))
+	return "the timeout was shortened from " + FormatDuration(wanted) + " to " + FormatDuration(r.Timeout().Round(time.Second))
 }
 
-// Harmless escapes control and format characters, as in \u{1B}, so that none of them affects a terminal or reorders the
+// EscapeControls escapes control and format characters, as in \u{1B}, so that none of them affects a terminal or reorders the
 // text. Newlines and tabs are kept, and so is text that was escaped before.
-func Harmless(text string) string {
+func EscapeControls(text string) string {
 	var b strings.Builder
 	for i, c := range text {
 		switch _, size := utf8.DecodeRuneInString(text[i:]); {
@@ -298,9 +298,9 @@ func Harmless(text string) string {
 	return b.String()
 }
 
-// Unasked reports whether policy alone let r go: nobody was asked, and no grant was needed.
-func (r Request) Unasked() bool {
-	return r.State == Approved && r.DecidedVia == ViaGrant && len(r.Under) == 0
+// AllowedByPolicy reports whether policy alone let r go: nobody was asked, and no grant was needed.
+func (r Request) AllowedByPolicy() bool {
+	return r.State == Approved && r.DecidedVia == ViaGrant && len(r.Grants) == 0
 }
 
 // Choice returns the chosen option of a clarification, in the asker's own words; empty if none was.
@@ -313,6 +313,6 @@ func (r Request) Choice() string {
 	return ""
 }
 
-// DeniesSilence reports whether r is a question that an agent's hook asks: if nobody answers it, the hook denies the call and
+// DeniedIfUnanswered reports whether r is a question that an agent's hook asks: if nobody answers it, the hook denies the call and
 // does not use the first option, which is only stored.
-func (r Request) DeniesSilence() bool { return r.Kind == KindClarification && r.Hook != "" }
+func (r Request) DeniedIfUnanswered() bool { return r.Kind == KindClarification && r.Hook != "" }

@@ -200,7 +200,7 @@ func TestHarmless(t *testing.T) {
 		"\x9b31m":                                `\x{9b}31m`,
 		`\u{202E}⟨3 spaces⟩`:                     `\u{202E}⟨3 spaces⟩`,
 	} {
-		if got := Harmless(text); got != want {
+		if got := EscapeControls(text); got != want {
 			t.Errorf("Harmless(%q) = %q, want %q", text, got, want)
 		}
 	}

@@ -72,7 +72,7 @@ func (a Absence) Record(what Type, via string, at time.Time) Record {
 
 // NoPerson refuses a name that nobody has; known says who there is.
 func NoPerson(name, known string) *Refusal {
-	return tell(CodeUnknown, ExitUnknown, "nobody in the configuration is called %q; %s", name, known)
+	return refuseIn(CodeUnknown, ExitUnknown, "nobody in the configuration is called %q; %s", name, known)
 }
 
 const (
@@ -113,32 +113,32 @@ func (s UnknownSender) Record(what Type, by, via string, at time.Time) Record {
 
 // NoSender refuses to pair an account of which nothing is known.
 func NoSender(account string) *Refusal {
-	return tell(CodeUnknown, ExitUnknown, "No unknown account %s wrote here within a day. Nothing was changed.", bare(account))
+	return refuseIn(CodeUnknown, ExitUnknown, "No unknown account %s wrote here within a day. Nothing was changed.", quoteName(account))
 }
 
 // HasAccount refuses to pair a person in a channel where they have an account.
 func HasAccount(person string) *Refusal {
-	return tell(CodeInvalid, ExitUsage, "%s has an account there already. Nothing was changed.", person)
+	return refuseIn(CodeInvalid, ExitUsage, "%s has an account there already. Nothing was changed.", person)
 }
 
 // OwnerProposes refuses a proposal of somebody else than the person who hears of unknown senders.
 func OwnerProposes(owner string) *Refusal {
-	return tell(CodeNotYours, ExitOther, "Only %s, who hears of unknown accounts, says first whose one is. Nothing was changed.", owner)
+	return refuseIn(CodeNotYours, ExitOther, "Only %s, who hears of unknown accounts, says first whose one is. Nothing was changed.", owner)
 }
 
 // AnotherConfirms refuses to let the person who proposed a pairing confirm it.
 func AnotherConfirms(person string) *Refusal {
-	return tell(CodeNotYours, ExitOther, "You said so already. It takes somebody else, or at the machine: daycared pair %s", person)
+	return refuseIn(CodeNotYours, ExitOther, "You said so already. It takes somebody else, or at the machine: daycared pair %s", person)
 }
 
 // ProposedFor refuses a proposal beside another one.
 func ProposedFor(account, person string) *Refusal {
-	return tell(CodeSettled, ExitOther, "%[1]s is said to be %[2]s's already. Take that back first: /unpair %[2]s %[1]s", account, person)
+	return refuseIn(CodeSettled, ExitOther, "%[1]s is said to be %[2]s's already. Take that back first: /unpair %[2]s %[1]s", account, person)
 }
 
 // NotProposed refuses to withdraw a proposal that is not there.
 func NotProposed(account, person string) *Refusal {
-	return tell(CodeSettled, ExitOther, "Nobody says now that %s is %s's. Nothing was changed.", bare(account), bare(person))
+	return refuseIn(CodeSettled, ExitOther, "Nobody says now that %s is %s's. Nothing was changed.", quoteName(account), quoteName(person))
 }
 
 // UnknownSenders are those that the owner was not told of yet.

@@ -21,18 +21,18 @@ type Policy struct {
 	HighRiskEffects        []Effect
 	HighRiskPatterns       []string // over a command, or the path of a file
 	Ordinary               Ordinary
-	OnceEnough             bool  // nothing is high risk
+	NoHighRisk             bool  // nothing is high risk
 	Sandboxed              bool  // commands of our own agents that the sandbox keeps in their workspace run unasked
 	Held                   []Tag // given to the caller by the configuration, so not by a grant that can be revoked
-	// Reads says what a call of a request does (acts.Reads); nil: nothing is known of any.
-	Reads func(Request, Call) Doing
-	// Rules says what the rules of the configuration decide about a call of a request, and those of live grants where they are silent;
+	// ReadCall says what a call of a request does (acts.ReadCall); nil: nothing is known of any.
+	ReadCall func(Request, Call) CallReading
+	// JudgeRules says what the rules of the configuration decide about a call of a request, and those of live grants where they are silent;
 	// nil: there are none.
-	Rules func(Request, Call, []Grant, time.Time) Ruling
-	// Stands reports whether those who gave a live grant may decide a request that it covers; nil: they may.
-	Stands func(Grant, Request) bool
-	// NoAllowing makes the calls that rules allow ask, as those of Auto without an entry; deny and ask rules hold.
-	NoAllowing bool
+	JudgeRules func(Request, Call, []Grant, time.Time) Ruling
+	// GrantHolds reports whether those who gave a live grant may decide a request that it covers; nil: they may.
+	GrantHolds func(Grant, Request) bool
+	// IgnoreAllowRules makes the calls that rules allow ask, as those of Auto without an entry; deny and ask rules hold.
+	IgnoreAllowRules bool
 }
 
 // Ruling is what the rules of the configuration say of a call.
@@ -42,9 +42,9 @@ type Ruling struct {
 	Why    string     `json:"why,omitempty"`    // in the words of the configuration
 	Exact  bool       `json:"exact,omitempty"`  // of RuleAllows: no wildcard was needed
 	Reason string     `json:"reason,omitempty"` // why no rule allows it
-	// Refused is how many of the caller's prompts people had denied or ignored shortly before, if that is why the request is silent and
+	// PromptsRefused is how many of the caller's prompts people had denied or ignored shortly before, if that is why the request is silent and
 	// counts as high risk; the other fields are those of no rule.
-	Refused int `json:"refused,omitempty"`
+	PromptsRefused int `json:"refused,omitempty"`
 
 	Grants string `json:"grants,omitempty"` // the ids of the grants that allow it, with Rule if that is not 0; separated by blanks
 	Leads  *Leads `json:"leads,omitempty"`  // the names in the call that lead elsewhere than they say, as its hook says; nil: there are none
@@ -80,8 +80,8 @@ func (r Ruling) Name() string {
 	return "rule " + strconv.Itoa(r.Rule) + ", " + strconv.Quote(r.Why)
 }
 
-// RuledBy names the rule that decided about r when it was asked, if it had that effect.
-func (r Request) RuledBy(e RuleEffect) string {
+// DecidingRule names the rule that decided about r when it was asked, if it had that effect.
+func (r Request) DecidingRule(e RuleEffect) string {
 	for _, ruled := range r.Ruled {
 		if ruled.Effect == e {
 			return ruled.Name()
@@ -90,24 +90,24 @@ func (r Request) RuledBy(e RuleEffect) string {
 	return ""
 }
 
-// Refused is how many prompts of its caller had been denied or ignored when r was asked, if it is silent for that; else 0.
-func (r Request) Refused() int {
+// PromptsRefused is how many prompts of its caller had been denied or ignored when r was asked, if it is silent for that; else 0.
+func (r Request) PromptsRefused() int {
 	for _, ruled := range r.Ruled {
-		if ruled.Refused > 0 {
-			return ruled.Refused
+		if ruled.PromptsRefused > 0 {
+			return ruled.PromptsRefused
 		}
 	}
 	return 0
 }
 
 // Urgent reports whether people hear of r in their quiet hours, too.
-func (r Request) Urgent() bool { return r.HighRisk && r.Refused() == 0 }
+func (r Request) Urgent() bool { return r.HighRisk && r.PromptsRefused() == 0 }
 
 // Detail is what the audit says of it: pairs of a key and a value.
 func (r Ruling) Detail() []string {
 	var all []string
-	if r.Refused > 0 {
-		all = append(all, "refused", strconv.Itoa(r.Refused))
+	if r.PromptsRefused > 0 {
+		all = append(all, "refused", strconv.Itoa(r.PromptsRefused))
 	}
 	for _, d := range [][2]string{{"verdict", string(r.Effect)}, {"rule", r.Name()}, {"reason", r.Reason}} {
 		if d[1] != "" {
@@ -117,8 +117,8 @@ func (r Ruling) Detail() []string {
 	return all
 }
 
-// Doing is what a call does.
-type Doing struct {
+// CallReading is what a call does.
+type CallReading struct {
 	Texts []string      // its command, or the files that it names
 	Risks []i18n.Phrase // why it is high risk, in the words that people read; empty: it is not
 }
@@ -132,18 +132,18 @@ type Ordinary struct {
 
 // Verdict is the policy's decision about a request.
 type Verdict struct {
-	Forbidden string    // the tool that must not run; empty: none
-	Ask       bool      // people have to be asked
-	Held      []Tag     // the requested tags that are held already
-	Grants    []ID      // the grants that cover the request or a part of it
-	Scope     Scope     // the narrowest of these grants' scopes
-	Auto      []Unasked // the calls that need no approval
+	Forbidden string     // the tool that must not run; empty: none
+	Ask       bool       // people have to be asked
+	Held      []Tag      // the requested tags that are held already
+	Grants    []ID       // the grants that cover the request or a part of it
+	Scope     Scope      // the narrowest of these grants' scopes
+	Auto      []AutoCall // the calls that need no approval
 	// Ruling is the rule that decides: the strongest one over all calls.
 	Ruling Ruling
 }
 
-// Unasked is a call that needs no approval.
-type Unasked struct {
+// AutoCall is a call that needs no approval.
+type AutoCall struct {
 	Tool    string
 	Pattern string // the pattern of Policy.Auto that matches it, or "rule 3"
 }
@@ -159,20 +159,20 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	wanted := Missing(r.Tags, p.Held)
 	grantable := slices.DeleteFunc(slices.Clone(wanted), p.riskyTag) // high-risk tags are always asked for
 	for _, g := range live {
-		if slices.ContainsFunc(grantable, func(t Tag) bool { return p.holds(g, r, t) }) {
+		if slices.ContainsFunc(grantable, func(t Tag) bool { return p.givesTag(g, r, t) }) {
 			v.Grants = append(v.Grants, g.ID)
 		}
 	}
 	for _, t := range r.Tags {
 		if !slices.Contains(wanted, t) || slices.Contains(grantable, t) &&
-			slices.ContainsFunc(live, func(g Grant) bool { return p.holds(g, r, t) }) {
+			slices.ContainsFunc(live, func(g Grant) bool { return p.givesTag(g, r, t) }) {
 			v.Held = append(v.Held, t)
 		}
 	}
 	v.Ask = len(v.Held) < len(r.Tags)
 	for _, c := range r.ToolCalls() {
-		auto, risky, ruled := p.auto(r, c), p.risky(r, c), p.ruling(r, c, live, now)
-		v.Ruling = v.Ruling.or(ruled)
+		auto, risky, ruled := p.autoEntry(r, c), p.risky(r, c), p.judgeCall(r, c, live, now)
+		v.Ruling = v.Ruling.stronger(ruled)
 		switch {
 		case r.matchesTool(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
@@ -185,20 +185,20 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 				v.Grants = append(v.Grants, ID(id))
 			}
 		case ruled.Effect == RuleAllows && ruled.Grants == "" && (!risky || ruled.Exact):
-			v.Auto = append(v.Auto, Unasked{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
-		case auto < 0 && p.Sandboxed && !risky && !ruled.Unsure && r.walled(c, slices.Concat(p.Held, tagsOf(live))):
-			v.Auto = append(v.Auto, Unasked{c.Tool, sandboxed})
-		case auto < 0 && r.leftToAgentMode() && !risky && !ruled.Unsure && !p.gates(c.Tool):
-			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
-		case auto < 0 || p.gates(c.Tool) || ruled.Unsure:
-			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, risky) && p.stands(g, r.only(c)) })
+			v.Auto = append(v.Auto, AutoCall{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
+		case auto < 0 && p.Sandboxed && !risky && !ruled.Unsure && r.isSandboxed(c, slices.Concat(p.Held, tagsOf(live))):
+			v.Auto = append(v.Auto, AutoCall{c.Tool, sandboxed})
+		case auto < 0 && r.leftToAgentMode() && !risky && !ruled.Unsure && !p.alwaysAsks(c.Tool):
+			v.Auto = append(v.Auto, AutoCall{c.Tool, leftToAgent})
+		case auto < 0 || p.alwaysAsks(c.Tool) || ruled.Unsure:
+			opened := slices.IndexFunc(live, func(g Grant) bool { return g.AllowsCall(r, c, risky) && p.grantHolds(g, r.withOnlyCall(c)) })
 			if opened < 0 {
 				v.Ask = true
 			} else {
 				v.Grants = append(v.Grants, live[opened].ID)
 			}
 		default:
-			v.Auto = append(v.Auto, Unasked{c.Tool, p.Auto[auto]})
+			v.Auto = append(v.Auto, AutoCall{c.Tool, p.Auto[auto]})
 		}
 	}
 	slices.Sort(v.Grants)
@@ -206,26 +206,26 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	return v
 }
 
-// holds reports whether a live grant gives one of the tags of r.
-func (p Policy) holds(g Grant, r Request, t Tag) bool {
+// givesTag reports whether a live grant gives one of the tags of r.
+func (p Policy) givesTag(g Grant, r Request, t Tag) bool {
 	if len(Missing([]Tag{t}, g.Tags)) > 0 {
 		return false
 	}
 	r.Tags = []Tag{t}
-	return p.stands(g, r)
+	return p.grantHolds(g, r)
 }
 
-func (p Policy) stands(g Grant, r Request) bool { return p.Stands == nil || p.Stands(g, r) }
+func (p Policy) grantHolds(g Grant, r Request) bool { return p.GrantHolds == nil || p.GrantHolds(g, r) }
 
-// only is r with one of its calls alone.
-func (r Request) only(c Call) Request {
+// withOnlyCall is r with one of its calls alone.
+func (r Request) withOnlyCall(c Call) Request {
 	r.Kind, r.Tool, r.Calls = KindTool, c.Tool, nil
 	return r
 }
 
-// auto returns the index of the entry of Auto for the tool of a call of r, -1 if there is none. A pattern does not stand for a shell.
-func (p Policy) auto(r Request, c Call) int {
-	if p.OwnAuto && r.Hook != "" && !r.Caller.Ours() && !readsNothing(c) {
+// autoEntry returns the index of the entry of Auto for the tool of a call of r, -1 if there is none. A pattern does not stand for a shell.
+func (p Policy) autoEntry(r Request, c Call) int {
+	if p.OwnAuto && r.Hook != "" && !r.Caller.IsOurs() && !readsNothing(c) {
 		return -1
 	}
 	if i := slices.Index(p.Auto, c.Tool); i >= 0 || RunsCode(c.Tool) {
@@ -240,24 +240,24 @@ func readsNothing(c Call) bool {
 	return json.Unmarshal(c.Input, &in) == nil && len(in) == 1 && in["path"] == "/dev/null"
 }
 
-// ruling is what the rules say of a call of r, with those of live grants.
-func (p Policy) ruling(r Request, c Call, live []Grant, now time.Time) (ruled Ruling) {
-	if p.Rules == nil {
+// judgeCall is what the rules say of a call of r, with those of live grants.
+func (p Policy) judgeCall(r Request, c Call, live []Grant, now time.Time) (ruled Ruling) {
+	if p.JudgeRules == nil {
 		return ruled
 	}
-	suspended := func(g Grant) bool { return g.Rule != "" && !p.stands(g, r.only(c)) }
+	suspended := func(g Grant) bool { return g.Rule != "" && !p.grantHolds(g, r.withOnlyCall(c)) }
 	if slices.ContainsFunc(live, suspended) {
 		live = slices.DeleteFunc(slices.Clone(live), suspended)
 	}
-	ruled = p.Rules(r, c, live, now)
-	if ruled.Effect == RuleAllows && (p.NoAllowing && ruled.Rule > 0 || ruled.Rule == 0 && ruled.Grants == "") {
+	ruled = p.JudgeRules(r, c, live, now)
+	if ruled.Effect == RuleAllows && (p.IgnoreAllowRules && ruled.Rule > 0 || ruled.Rule == 0 && ruled.Grants == "") {
 		ruled.Effect, ruled.Grants = RuleSilent, ""
 	}
 	return ruled
 }
 
-// or returns the stronger ruling: deny before ask before none before allow.
-func (r Ruling) or(o Ruling) Ruling {
+// stronger returns the stronger ruling: deny before ask before none before allow.
+func (r Ruling) stronger(o Ruling) Ruling {
 	strength := []RuleEffect{RuleAllows, RuleSilent, RuleAsks, RuleDenies}
 	if r == (Ruling{}) || slices.Index(strength, o.Effect) > slices.Index(strength, r.Effect) {
 		return o
@@ -265,14 +265,14 @@ func (r Ruling) or(o Ruling) Ruling {
 	return r
 }
 
-// sandboxed is the [Unasked.Pattern] of commands that the sandbox keeps in the workspace. It is not a pattern of tool names.
+// sandboxed is the [AutoCall.Pattern] of commands that the sandbox keeps in the workspace. It is not a pattern of tool names.
 const sandboxed = "sandboxed: allow"
 
-// walled reports whether the sandbox keeps a call of r in its workspace: a command of an agent of ours that has no network, where nothing
-// that the agent may read or write, with these tags, lies outside. The environment of a command is empty in any case.
-func (r Request) walled(c Call, held []Tag) bool {
+// isSandboxed reports whether the sandbox keeps a call of r in its workspace: a command of an agent of ours that has no network, where
+// nothing that the agent may read or write, with these tags, lies outside. The environment of a command is empty in any case.
+func (r Request) isSandboxed(c Call, held []Tag) bool {
 	var in struct{ Network bool }
-	if !r.Caller.Ours() || r.Hook != "" || c.Tool != "run_command" || r.Cwd == "" || json.Unmarshal(c.Input, &in) != nil || in.Network {
+	if !r.Caller.IsOurs() || r.Hook != "" || c.Tool != "run_command" || r.Cwd == "" || json.Unmarshal(c.Input, &in) != nil || in.Network {
 		return false
 	}
 	return !slices.ContainsFunc(slices.Concat(held, r.Tags), func(t Tag) bool {
@@ -288,12 +288,12 @@ func tagsOf(grants []Grant) (all []Tag) {
 	return all
 }
 
-// leftToAgent is the [Unasked.Pattern] of calls that a hook leaves to the agent's own mode. It is not a pattern of tool names.
+// leftToAgent is the [AutoCall.Pattern] of calls that a hook leaves to the agent's own mode. It is not a pattern of tool names.
 const leftToAgent = "--gate risky"
 
 // leftToAgentMode reports whether a hook leaves r to its agent's own mode. It does not if the agent's own rules ask.
 func (r Request) leftToAgentMode() bool {
-	return r.Harmless && r.Hook != "" && r.HookStage != HookAgain && r.HookStage != HookDenied && !r.Caller.Ours()
+	return r.Harmless && r.Hook != "" && r.HookStage != HookAgain && r.HookStage != HookDenied && !r.Caller.IsOurs()
 }
 
 // HighRisk reports whether r needs a second confirmation.
@@ -303,17 +303,17 @@ func (p Policy) HighRisk(r Request) bool {
 }
 
 func (p Policy) riskyTag(t Tag) bool {
-	return !p.OnceEnough && slices.ContainsFunc(p.HighRiskTags, t.overlaps)
+	return !p.NoHighRisk && slices.ContainsFunc(p.HighRiskTags, t.overlaps)
 }
 
 // risky reports whether a call of r is high risk: by its tool's name, kind or text, or by what it does.
 func (p Policy) risky(r Request, c Call) bool {
-	if p.OnceEnough {
+	if p.NoHighRisk {
 		return false
 	}
-	var does Doing
-	if p.Reads != nil {
-		does = p.Reads(r, c)
+	var does CallReading
+	if p.ReadCall != nil {
+		does = p.ReadCall(r, c)
 	}
 	effect := EffectOf(c.Tool)
 	fits := func(text string) bool { return matches(p.HighRiskPatterns, text, true) }
@@ -322,7 +322,7 @@ func (p Policy) risky(r Request, c Call) bool {
 }
 
 // has reports whether a call is one of these. A pattern fits a command word by word, and none that a shell would change.
-func (o Ordinary) has(tool string, does Doing) bool {
+func (o Ordinary) has(tool string, does CallReading) bool {
 	texts := does.Texts
 	unfit := func(text string) bool {
 		return strings.Contains(text, "..") || strings.ContainsAny(text, "\n") ||
@@ -344,8 +344,8 @@ func (o Ordinary) has(tool string, does Doing) bool {
 		len(texts) > 0 && !slices.ContainsFunc(texts, unfit)
 }
 
-// gates reports whether people are always asked about a tool, or about one that may be it.
-func (p Policy) gates(tool string) bool {
+// alwaysAsks reports whether people are always asked about a tool, or about one that may be it.
+func (p Policy) alwaysAsks(tool string) bool {
 	return matches(p.Gated, tool, true) || MeansTool(p.Gated, tool) || mayMean(slices.Concat(p.Gated, p.Forbidden), tool)
 }
 

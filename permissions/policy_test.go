@@ -104,13 +104,13 @@ func TestWhatTheSandboxHoldsRunsUnasked(t *testing.T) {
 		{"beside another tool", run("", step(calls[0], Call{N: 2, Tool: "write_file"})), none, nil, false},
 		{"that is high risk by name", run(command), func(p *Policy) { p.HighRiskTools = []string{"run_command"} }, nil, false},
 		{"that is high risk by what it does", run(command), func(p *Policy) {
-			p.Reads = func(Request, Call) Doing { return Doing{Risks: []i18n.Phrase{"destroys data"}} }
+			p.ReadCall = func(Request, Call) CallReading { return CallReading{Risks: []i18n.Phrase{"destroys data"}} }
 		}, nil, false},
 		{"that a rule may ask about", run(command), func(p *Policy) {
-			p.Rules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Unsure: true} }
+			p.JudgeRules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Unsure: true} }
 		}, nil, false},
 		{"that a rule asks about", run(command), func(p *Policy) {
-			p.Rules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Effect: RuleAsks, Rule: 1} }
+			p.JudgeRules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Effect: RuleAsks, Rule: 1} }
 		}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestWhatTheSandboxHoldsRunsUnasked(t *testing.T) {
 	if v := p.Evaluate(run(command), nil, noon); v.Ask || v.Auto[0].Pattern != "run_command" {
 		t.Errorf("a tool that runs unasked by its name: %+v", v)
 	}
-	p.Rules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Effect: RuleDenies, Rule: 1} }
+	p.JudgeRules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Effect: RuleDenies, Rule: 1} }
 	if v := p.Evaluate(run(command), nil, noon); v.Forbidden == "" {
 		t.Errorf("a rule that denies it: %+v", v)
 	}
@@ -319,11 +319,11 @@ func TestGrantOpens(t *testing.T) {
 		{"tags open nothing", Grant{Tags: tags("@network")}, call, false, false},
 		{"nor what has no name", Grant{Tags: tags("@network")}, Call{}, false, false},
 	} {
-		if got := c.grant.Opens(Request{Caller: Caller{Name: "agent:scribe"}}, c.call, c.risky); got != c.want {
+		if got := c.grant.AllowsCall(Request{Caller: Caller{Name: "agent:scribe"}}, c.call, c.risky); got != c.want {
 			t.Errorf("%s: opens %v, want %v", c.name, got, c.want)
 		}
 		foreign := Request{Caller: CallerUID(1000)}
-		if got := c.grant.Opens(foreign, c.call, c.risky); got != (c.want && c.grant.Call != Digest{}) {
+		if got := c.grant.AllowsCall(foreign, c.call, c.risky); got != (c.want && c.grant.Call != Digest{}) {
 			t.Errorf("%s, asked by a program that is not ours: opens %v", c.name, got)
 		}
 	}
@@ -367,7 +367,7 @@ func TestRulesDecideTheStrongestFirst(t *testing.T) {
 		"granted":  {Effect: RuleAllows, Rule: 8, Grants: "g1 g2"}, "run_granted": {Effect: RuleAllows, Grants: "g3"},
 		"run_it": {Effect: RuleAllows, Rule: 6}, "run_exact": {Effect: RuleAllows, Rule: 7, Exact: true},
 	}
-	p := Policy{HighRiskTools: []string{"run_*"}, Rules: func(_ Request, c Call, _ []Grant, at time.Time) Ruling {
+	p := Policy{HighRiskTools: []string{"run_*"}, JudgeRules: func(_ Request, c Call, _ []Grant, at time.Time) Ruling {
 		if !at.Equal(noon) {
 			t.Errorf("the rules are asked of %s", at)
 		}
@@ -411,7 +411,7 @@ func TestRulesDecideTheStrongestFirst(t *testing.T) {
 		}
 	}
 	one := Request{Kind: KindTool, Tool: "allowed", Caller: CallerUID(1000)}
-	p.NoAllowing = true
+	p.IgnoreAllowRules = true
 	rules["by_grant"] = Ruling{Effect: RuleAllows, Grants: "g4"}
 	if v := p.Evaluate(Request{Kind: KindTool, Tool: "by_grant", Caller: CallerUID(1000)}, nil, noon); v.Ask || v.Ruling.Grants != "g4" {
 		t.Errorf("a grant of a rule is none of the configuration's rules: %+v", v)
@@ -439,11 +439,13 @@ func TestARulingIsNamed(t *testing.T) {
 			t.Errorf("of %+v the audit says %q, not %q", r, got, want)
 		}
 	}
-	if got := [2]int{(Request{Ruled: []Ruling{why, {Refused: 3}}}).Refused(), (Request{Ruled: []Ruling{why}}).Refused()}; got != [2]int{3, 0} {
-		t.Errorf("so many prompts were refused: %d", got)
+	refused, none := Request{Ruled: []Ruling{why, {PromptsRefused: 3}}}, Request{Ruled: []Ruling{why}}
+	if refused.PromptsRefused() != 3 || none.PromptsRefused() != 0 {
+		t.Errorf("so many prompts were refused: %d, %d", refused.PromptsRefused(), none.PromptsRefused())
 	}
 	r := Request{Ruled: []Ruling{{Effect: RuleAllows, Rule: 1}, why}}
-	if got := [3]string{r.RuledBy(RuleAllows), r.RuledBy(RuleAsks), r.RuledBy(RuleDenies)}; got != [3]string{"rule 1", why.Name(), ""} {
+	got := [3]string{r.DecidingRule(RuleAllows), r.DecidingRule(RuleAsks), r.DecidingRule(RuleDenies)}
+	if got != [3]string{"rule 1", why.Name(), ""} {
 		t.Errorf("the request is ruled by %q", got)
 	}
 }
@@ -477,7 +479,9 @@ func TestOrdinaryCallsAreNoHighRisk(t *testing.T) {
 		{"another file", "Write", Ordinary{Patterns: []string{"/srv/*.md"}}, []string{"/srv/a.go"}, true},
 	} {
 		t.Run("C5/"+c.name, func(t *testing.T) {
-			p := Policy{Ordinary: c.ordinary, Reads: func(Request, Call) Doing { return Doing{Texts: c.texts, Risks: []i18n.Phrase{"risk"}} }}
+			p := Policy{Ordinary: c.ordinary, ReadCall: func(Request, Call) CallReading {
+				return CallReading{Texts: c.texts, Risks: []i18n.Phrase{"risk"}}
+			}}
 			if got := p.HighRisk(Request{Kind: KindTool, Tool: c.tool}); got != c.risky {
 				t.Errorf("high risk: %t", got)
 			}
@@ -535,15 +539,15 @@ func TestRulesSeeNoGrantThatDoesNotStand(t *testing.T) {
 	}
 	var seen []ID
 	p := Policy{
-		Stands: func(g Grant, _ Request) bool { return g.ID == "stands" },
-		Rules: func(_ Request, _ Call, live []Grant, _ time.Time) Ruling {
+		GrantHolds: func(g Grant, _ Request) bool { return g.ID == "stands" },
+		JudgeRules: func(_ Request, _ Call, live []Grant, _ time.Time) Ruling {
 			for _, g := range live {
 				seen = append(seen, g.ID)
 			}
 			return Ruling{}
 		},
 	}
-	p.ruling(Request{}, Call{}, live, noon)
+	p.judgeCall(Request{}, Call{}, live, noon)
 	if want := []ID{"stands", "no rule"}; !slices.Equal(seen, want) {
 		t.Errorf("rules see %q, want %q", seen, want)
 	}
@@ -624,7 +628,7 @@ func TestListsHoldForAServersToolAsEachProgramCallsIt(t *testing.T) {
 // TestWhatARuleMayBeAboutIsNotLeftUnasked: neither by its tool's name, nor by its agent's own mode, unless people gave a grant.
 func TestWhatARuleMayBeAboutIsNotLeftUnasked(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
-		p := Policy{Auto: []string{"search_files"}, Rules: func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Unsure: unsure} }}
+		p := Policy{Auto: []string{"search_files"}, JudgeRules: func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Unsure: unsure} }}
 		own := Request{Kind: KindTool, Tool: "search_files", Caller: Caller{Name: "agent:scribe"}, Session: "s1"}
 		hook := Request{Kind: KindTool, Tool: "Grep", Caller: Caller{Name: "uid:7", UID: 7}, Hook: "claude-code", Harmless: true}
 		for _, r := range []Request{own, hook} {

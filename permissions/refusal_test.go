@@ -34,7 +34,7 @@ func TestRefusals(t *testing.T) {
 			"Nobody here has the account with uid 1000; set people[].user, or use the daemon's own account, with its " +
 				"configuration (--config) and admin.key in reach."},
 		{OperatorOnly(), CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach."},
-		{OtherShown(), CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again."},
+		{ShownDiffers(), CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again."},
 		{Unknown("K7F3Q"), CodeUnknown, ExitUnknown, `There is no request K7F3Q.`},
 		{Unknown("number 17"), CodeUnknown, ExitUnknown, `There is no request "number 17".`},
 		{Unknown(""), CodeUnknown, ExitUnknown, `There is no request "".`},
@@ -42,15 +42,15 @@ func TestRefusals(t *testing.T) {
 		{Unreadable(errors.New("the row is damaged")), CodeBroken, ExitOther, "daycared cannot read this: the row is damaged."},
 		{Broken("the disk is full; free some space"), CodeBroken, ExitOther,
 			"daycared cannot store anything just now, so nothing is granted: the disk is full; free some space."},
-		{Rest(10 * time.Minute), CodeRest, ExitNo,
+		{CoolingDown(10 * time.Minute), CodeCoolingDown, ExitNo,
 			"Denied twice; not asked again for 10 minutes."},
 		{Stopped("fay"), CodeStopped, ExitOther, "Stopped by fay; nothing is asked until resume."},
-		{StopLeft("1 of what waits is left"), CodeBroken, ExitOther,
+		{StopIncomplete("1 of what waits is left"), CodeBroken, ExitOther,
 			"Everything is stopped: nothing is asked, allowed or used until resume. But 1 of what waits is left."},
 		{UnknownGrant("01J"), CodeUnknown, ExitUnknown, `There is no grant 01J.`},
 		{TooBig(), CodeTooBig, ExitOther,
 			"This is too big to be shown here whole, so it cannot be allowed here. It can be denied."},
-		{Moved(), CodeMoved, ExitOther, "This card was shown again below; please answer there."},
+		{ButtonMoved(), CodeMoved, ExitOther, "This card was shown again below; please answer there."},
 		{NoPairing("fay", "telegram"), CodeUnknown, ExitUnknown, "fay has no account at telegram that was paired."},
 		{OthersAccount("4242", "fay"), CodeNotYours, ExitOther, "The account 4242 is fay's; no two people share one."},
 		{UnknownSession("01J"), CodeUnknown, ExitUnknown, `There is no session 01J.`},
@@ -106,7 +106,7 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 		{ErrNoUse, CodeNoUse, ExitOther, "There is no unused approval here."},
 	} {
 		var got *Refusal
-		if err := Refused(fmt.Errorf("decide: %w", c.err)); !errors.As(err, &got) {
+		if err := ToRefusal(fmt.Errorf("decide: %w", c.err)); !errors.As(err, &got) {
 			t.Errorf("%v is no refusal: %v", c.err, err)
 			continue
 		}
@@ -115,7 +115,7 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 		}
 	}
 	for _, err := range []error{io.EOF, ErrBroken, ErrNotDue, ErrEvent, nil} {
-		if got := Refused(err); !errors.Is(got, err) {
+		if got := ToRefusal(err); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
@@ -172,7 +172,7 @@ func TestQuoteUnlessPlain(t *testing.T) {
 		"0189": "0189", "AMZ": "AMZ", "amz": "amz", "a-b_c.d": "a-b_c.d", "": `""`,
 		"/": `"/"`, ":": `":"`, "@": `"@"`, "[": `"["`, "`": "\"`\"", "{": `"{"`, "a b": `"a b"`, "é": `"é"`,
 	} {
-		if got := bare(name); got != want {
+		if got := quoteName(name); got != want {
 			t.Errorf("bare(%q) is %s, want %s", name, got, want)
 		}
 	}
@@ -199,9 +199,9 @@ func TestRefusalsOfPeopleAndRules(t *testing.T) {
 		code Code
 		text string
 	}{
-		{NobodyToTell("kim", nil), CodeUnknown, `There is nobody called "kim" to tell; there is nobody whom you may tell`},
-		{NobodyToTell("kim", []string{"fay", "sam"}), CodeUnknown, `There is nobody called "kim" to tell; you may tell fay, sam`},
-		{NobodyToTell("samm", []string{"fay", "sam"}), CodeUnknown, `There is nobody called "samm" to tell; did you mean sam?`},
+		{MayNotNotify("kim", nil), CodeUnknown, `There is nobody called "kim" to tell; there is nobody whom you may tell`},
+		{MayNotNotify("kim", []string{"fay", "sam"}), CodeUnknown, `There is nobody called "kim" to tell; you may tell fay, sam`},
+		{MayNotNotify("samm", []string{"fay", "sam"}), CodeUnknown, `There is nobody called "samm" to tell; did you mean sam?`},
 		{ForbiddenBy(Verdict{Forbidden: "Bash"}), CodeForbidden, "Tool Bash is forbidden here."},
 		{ForbiddenBy(Verdict{Forbidden: "Bash", Ruling: Ruling{Effect: RuleDenies, Rule: 3, Why: "no pushes"}}), CodeForbidden,
 			`This call of Bash is forbidden here: rule 3, "no pushes".`},
@@ -225,18 +225,18 @@ func TestOneUnreadableRowIsToldFromABrokenStore(t *testing.T) {
 
 // TestRefusalsAreSaidInThePersonsLanguage: a refusal for programs has one text; a person's is in their language.
 func TestRefusalsAreSaidInThePersonsLanguage(t *testing.T) {
-	if own := NotYours(); own.Say(i18n.English) != own.Text || own.Say("de") == own.Text {
-		t.Errorf("a person is told %q in English and %q in German", own.Say(i18n.English), own.Say("de"))
+	if own := NotYours(); own.TextIn(i18n.English) != own.Text || own.TextIn("de") == own.Text {
+		t.Errorf("a person is told %q in English and %q in German", own.TextIn(i18n.English), own.TextIn("de"))
 	}
 	for _, own := range []*Refusal{
 		ForbiddenBy(Verdict{Forbidden: "Bash"}), ForbiddenBy(Verdict{Forbidden: "Bash", Ruling: Ruling{Effect: RuleDenies, Rule: 3}}),
-		OwnFiles("@write:/srv"), ReachesOwn("Bash"), AgentStoppedBy(Lock{}), Wrong("you are not away"),
+		OwnFiles("@write:/srv"), ReachesOwn("Bash"), AgentStoppedBy(Lock{}), InvalidInput("you are not away"),
 	} {
-		if own.Say("de") == own.Text {
+		if own.TextIn("de") == own.Text {
 			t.Errorf("an approver is told %q in German", own.Text)
 		}
 	}
-	if key := KeyTaken(); key.Say("de") != key.Text {
-		t.Errorf("a program is told %q", key.Say("de"))
+	if key := KeyTaken(); key.TextIn("de") != key.Text {
+		t.Errorf("a program is told %q", key.TextIn("de"))
 	}
 }

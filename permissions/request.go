@@ -48,17 +48,17 @@ const (
 	ShortID  = CodeLength + 1
 )
 
-// Short names a grant or a token among a few, see [Denoted]: the end of its id, which is random.
+// Short names a grant or a token among a few, see [ResolveID]: the end of its id, which is random.
 func (id ID) Short() string { return string(id)[max(len(id)-ShortID, 0):] }
 
-// minPart is how many characters of an id name it at least.
-const minPart = 4
+// minIDPart is how many characters of an id name it at least.
+const minIDPart = 4
 
-// Denoted returns the id that a name denotes among all: the name itself, or the only id that begins or ends with it, in any case. If
+// ResolveID returns the id that a name denotes among all: the name itself, or the only id that begins or ends with it, in any case. If
 // that is none, it returns the name as it is; if there are several, it refuses and lists them.
-func Denoted(name string, all []ID) (ID, error) {
+func ResolveID(name string, all []ID) (ID, error) {
 	part := strings.ToUpper(name)
-	if slices.Contains(all, ID(name)) || len(part) < minPart {
+	if slices.Contains(all, ID(name)) || len(part) < minIDPart {
 		return ID(name), nil
 	}
 	meant := slices.DeleteFunc(slices.Clone(all), func(id ID) bool {
@@ -85,8 +85,8 @@ func newID(t time.Time, entropy io.Reader) ID {
 // idSkew is how far the time in a proposed id may differ from ours.
 const idSkew = 10 * time.Minute
 
-// MadeAt reports whether id may be given to a request created at t: a ULID of about that time.
-func (id ID) MadeAt(t time.Time) bool {
+// FitsTime reports whether id may be given to a request created at t: a ULID of about that time.
+func (id ID) FitsTime(t time.Time) bool {
 	u, err := ulid.ParseStrict(string(id))
 	return err == nil && u.String() == string(id) && ulid.Time(u.Time()).Sub(t).Abs() < idSkew
 }
@@ -182,8 +182,8 @@ type Call struct {
 	Comment      string          `json:"comment,omitempty"`
 	By           string          `json:"by,omitempty"` // the person whose vote decided it, and when
 	At           time.Time       `json:"at,omitzero"`
-	Ends         bool            `json:"ends,omitempty"` // denying it ends the run, and so denies the whole step
-	Was          []Rows          `json:"was,omitempty"`  // as in [Request]
+	EndsRun      bool            `json:"ends,omitempty"` // denying it ends the run, and so denies the whole step
+	Rows         []Rows          `json:"was,omitempty"`  // as in [Request]
 }
 
 // Request is one question that an agent asks people and waits for. It is a value: nothing in it is shared or modified in
@@ -209,44 +209,44 @@ type Request struct {
 	Input        json.RawMessage // canonical
 	AffectedPath string
 	Calls        []Call // instead of Tool and Input
-	Was          []Rows // of the file that Input changes, at most one; nil: nothing is known of it. Not in the digest, see [Request.Shown]
+	Rows         []Rows // of the file that Input changes, at most one; nil: unknown. Not in the digest, see [Request.ShownDigest]
 	EnvNames     []string
 	EnvHash      string
 	Message      string
 	Details      string
 	Reason       string
-	Choices      []string // of a clarification; of a hook's call, what its agent suggests: see [AllowWith]
+	Choices      []string // of a clarification; of a hook's call, what its agent suggests: see [AllowWithSuggestion]
 	Widest       Scope    // the widest scope that the caller wants offered; zero for any
 	Digest       Digest
 
-	Held       []Tag // those of Tags that were held already, and are not asked
-	HighRisk   bool
-	Background bool
-	Foreground string // the agent whose person is notified
-	Step       int    // 0: not in a step
-	Key        string
-	Hook       string        // the dialect of the agent's hook that asks, which sees one call at a time; empty: no hook
-	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
-	HookStage  string        // HookBefore, HookAgain or HookDenied, if the hook says so. Not stored
-	Ruled      []Ruling      // what the rules said when it was asked: the one that decides; empty: there were none
-	Leads      Leads         // where names lead on the machine where the call runs, as its hook says. Not stored, but see [Ruling]
-	Harmless   bool          // the hook has read the whole call and found that people need not be asked. Not stored
-	Ahead      bool          // another question about the call follows in a moment, so nobody is shown this one before. Not stored
-	Stays      time.Duration // how long the asking process runs unless it is ended; zero: unknown. Not stored
-	OnlyTitle  bool          // the rest was left out: see Title. Not stored
-	Call       string        // identifies the waiting call, so that its own retry finds its place; not stored
-	Options    []Option
-	Asked      []string // people
-	Group      string   // the group that shows it once for all of them, as the connector names it; empty: to each individually
-	Quorum     int
-	EscalateTo []string    // people who are asked as well from EscalateAt on; empty afterwards
-	EscalateAt time.Time   // zero: never by time
-	Reminders  []time.Time // future ones, earliest first
+	Held             []Tag // those of Tags that were held already, and are not asked
+	HighRisk         bool
+	Background       bool
+	Foreground       string // the agent whose person is notified
+	Step             int    // 0: not in a step
+	Key              string
+	Hook             string        // the dialect of the agent's hook that asks, which sees one call at a time; empty: no hook
+	WantedTimeout    time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
+	HookStage        string        // HookBefore, HookAgain or HookDenied, if the hook says so. Not stored
+	Ruled            []Ruling      // what the rules said when it was asked: the one that decides; empty: there were none
+	Leads            Leads         // where names lead on the machine where the call runs, as its hook says. Not stored, but see [Ruling]
+	Harmless         bool          // the hook has read the whole call and found that people need not be asked. Not stored
+	FollowUpExpected bool          // another question about the call follows in a moment, so nobody is shown this one before. Not stored
+	ProcessTimeout   time.Duration // how long the asking process runs unless it is ended; zero: unknown. Not stored
+	OnlyTitle        bool          // the rest was left out: see Title. Not stored
+	Call             string        // identifies the waiting call, so that its own retry finds its place; not stored
+	Options          []Option
+	Asked            []string // people
+	Group            string   // the group that shows it once for all of them, as the connector names it; empty: to each individually
+	Quorum           int
+	EscalateTo       []string    // people who are asked as well from EscalateAt on; empty afterwards
+	EscalateAt       time.Time   // zero: never by time
+	Reminders        []time.Time // future ones, earliest first
 	// SessionTitle and LastPrompt are the title of the session and what it was told to do last, as the asking program says. Only the
 	// agent's owner is shown them. Not in the digest.
 	SessionTitle, LastPrompt string
-	Under                    []ID // the grants that covered it, wholly or in part
-	Beyond                   int  // the limit of unasked calls a minute that this one exceeds; 0: it is asked for another reason
+	Grants                   []ID // the grants that covered it, wholly or in part
+	ExceededRate             int  // the limit of unasked calls a minute that this one exceeds; 0: it is asked for another reason
 	CreatedAt                time.Time
 	Deadline                 time.Time
 
@@ -294,7 +294,7 @@ func (l Leads) Resolve(name string) string {
 	return to
 }
 
-// Follow returns where a name leads, or "" if that is not known, from what [Leads.Elsewhere] leaves: what lies in a folder leads where that
+// Follow returns where a name leads, or "" if that is not known, from what [Leads.Symlinks] leaves: what lies in a folder leads where that
 // does.
 func (l Leads) Follow(name string) string {
 	if to := l.Resolve(name); to != "" {
@@ -311,8 +311,8 @@ func (l Leads) Follow(name string) string {
 	}
 }
 
-// Elsewhere returns the names that lead elsewhere than they say, but for what follows from a folder above them; nil: there are none.
-func (l Leads) Elsewhere() *Leads {
+// Symlinks returns the names that lead elsewhere than they say, but for what follows from a folder above them; nil: there are none.
+func (l Leads) Symlinks() *Leads {
 	names := map[string]string{}
 	for name, to := range l.Names {
 		plain := path.Clean(name)
@@ -333,32 +333,32 @@ func (l Leads) Elsewhere() *Leads {
 	return &Leads{Names: names, Unknown: l.Unknown}
 }
 
-// Elsewhere is where the names in r's call lead that lead elsewhere than they say, as its hook says: what people are shown of r.Leads.
-func (r Request) Elsewhere() map[string]string { return r.elsewhere().Names }
+// Symlinks is where the names in r's call lead that lead elsewhere than they say, as its hook says: what people are shown of r.Leads.
+func (r Request) Symlinks() map[string]string { return r.symlinkLeads().Names }
 
 // LeadsUnknown reports whether the hook could not tell where all names in r's call lead.
-func (r Request) LeadsUnknown() bool { return r.elsewhere().Unknown }
+func (r Request) LeadsUnknown() bool { return r.symlinkLeads().Unknown }
 
-// LeadsAs reports whether people are shown of two requests that their names lead to the same.
-func (r Request) LeadsAs(q Request) bool {
-	return maps.Equal(r.Elsewhere(), q.Elsewhere()) && r.LeadsUnknown() == q.LeadsUnknown()
+// SameLeads reports whether people are shown of two requests that their names lead to the same.
+func (r Request) SameLeads(q Request) bool {
+	return maps.Equal(r.Symlinks(), q.Symlinks()) && r.LeadsUnknown() == q.LeadsUnknown()
 }
 
-func (r Request) elsewhere() Leads {
+func (r Request) symlinkLeads() Leads {
 	for _, ruled := range r.Ruled {
 		if ruled.Leads != nil {
 			return *ruled.Leads
 		}
 	}
-	if l := r.Leads.Elsewhere(); l != nil { // it was not asked yet
+	if l := r.Leads.Symlinks(); l != nil { // it was not asked yet
 		return *l
 	}
 	return Leads{}
 }
 
-// Told is how many bytes of its file were told beside c.
-func (c Call) Told() (n int) {
-	for _, was := range c.Was {
+// RowBytes is how many bytes of its file were told beside c.
+func (c Call) RowBytes() (n int) {
+	for _, was := range c.Rows {
 		n += len(was.Text)
 	}
 	return n
@@ -372,7 +372,7 @@ func (r Request) ToolCalls() []Call {
 	if r.Kind == KindTool && len(r.Calls) == 0 {
 		return []Call{{
 			N: 1, Tool: r.Tool, Input: r.Input, AffectedPath: r.AffectedPath, Answer: r.Answer, Comment: r.Comment,
-			By: r.DecidedBy, At: r.DecidedAt, Was: r.Was,
+			By: r.DecidedBy, At: r.DecidedAt, Rows: r.Rows,
 		}}
 	}
 	return r.Calls
@@ -383,9 +383,9 @@ func (r Request) Condensed(c Call) bool {
 	return r.Hook != "" && strings.HasPrefix(string(c.Input), `{"input_bytes":`)
 }
 
-// Whole returns the input of one of r's calls for rules that deny or ask. If it has only the hash of what a hook was given (condensed),
+// FullInput returns the input of one of r's calls for rules that deny or ask. If it has only the hash of what a hook was given (condensed),
 // that is read from the details, where text and JSON look alike.
-func (r Request) Whole(c Call) (input json.RawMessage, condensed bool) {
+func (r Request) FullInput(c Call) (input json.RawMessage, condensed bool) {
 	if !r.Condensed(c) {
 		return c.Input, false
 	}
@@ -413,9 +413,9 @@ func (r Request) Whole(c Call) (input json.RawMessage, condensed bool) {
 	return input, true
 }
 
-// Ends reports whether denying one call of r denies all, since it ends the run.
-func (r Request) Ends() bool {
-	return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Ends })
+// DenialEndsRun reports whether denying one call of r denies all, since it ends the run.
+func (r Request) DenialEndsRun() bool {
+	return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.EndsRun })
 }
 
 // ToolNames returns the names of the tools asked about, each once, in order.
@@ -429,8 +429,8 @@ func (r Request) ToolNames() []string {
 	return names
 }
 
-// Who is the asking agent's name as people see it: a claimed name is marked as a claim.
-func (r Request) Who() string {
+// AgentLabel is the asking agent's name as people see it: a claimed name is marked as a claim.
+func (r Request) AgentLabel() string {
 	switch {
 	case r.Agent == "":
 		return strings.Replace(r.Caller.Name, ":", " ", 1)
@@ -452,9 +452,9 @@ type RequestView struct {
 	Editor  bool // it may also be answered in the asker's own editor, see [Reply]
 	// Keyboard says that the dialog of the asker's own program may answer it before people do.
 	Keyboard bool
-	Delayed  []string // channels that do not deliver it although it is due; it is tried again
-	Brief    bool     // long texts were left out of Request, as in lists
-	Lately   Lately   // what its caller did before it; for people only, of a pending request
+	Delayed  []string       // channels that do not deliver it although it is due; it is tried again
+	Brief    bool           // long texts were left out of Request, as in lists
+	Recent   RecentActivity // what its caller did before it; for people only, of a pending request
 }
 
 // Vote is one person's answer to a request. The connector sets who and through what; everything else is read from the
@@ -486,7 +486,7 @@ func Brief(text string, most int) string {
 // shows no more. Nothing is offered there that allows.
 func (r Request) Title() Request {
 	r.Input, r.AffectedPath, r.Message, r.Details, r.Reason, r.Comment = nil, "", "", "", "", ""
-	r.EnvNames, r.Choices, r.Held, r.Was, r.OnlyTitle = nil, nil, nil, nil, true
+	r.EnvNames, r.Choices, r.Held, r.Rows, r.OnlyTitle = nil, nil, nil, nil, true
 	r.Ruled, r.Leads, r.SessionTitle, r.LastPrompt = nil, Leads{}, "", ""
 	r.Tags = slices.Clone(r.Tags)
 	for i := range r.Tags {
@@ -495,7 +495,7 @@ func (r Request) Title() Request {
 	r.Calls, r.Votes = slices.Clone(r.Calls), slices.Clone(r.Votes)
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		c.Input, c.AffectedPath, c.Comment, c.Was = nil, "", "", nil
+		c.Input, c.AffectedPath, c.Comment, c.Rows = nil, "", "", nil
 	}
 	for i := range r.Votes {
 		r.Votes[i].Comment = ""

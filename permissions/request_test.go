@@ -86,7 +86,7 @@ func TestMadeAt(t *testing.T) {
 		{"with a letter that is none", id[:25] + "U", noon, false},
 		{"empty", "", noon, false},
 	} {
-		if got := c.id.MadeAt(c.at); got != c.want {
+		if got := c.id.FitsTime(c.at); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -105,10 +105,10 @@ func TestBrief(t *testing.T) {
 func TestAnAgentRestsWithNothingToBegin(t *testing.T) {
 	for _, a := range []Activity{Idle, Running, Paused, AwaitingUser, Interrupted} {
 		over := a == Idle || a == Interrupted
-		if got := (Presence{Activity: a}).Rests(); got != over {
+		if got := (Presence{Activity: a}).IsIdle(); got != over {
 			t.Errorf("%s: rests %v", a, got)
 		}
-		if (Presence{Activity: a, Unheard: 1}).Rests() {
+		if (Presence{Activity: a, Undelivered: 1}).IsIdle() {
 			t.Errorf("%s, with a message to hear: rests", a)
 		}
 	}
@@ -120,7 +120,7 @@ func TestATitleHasNothingOfWhatIsAskedFor(t *testing.T) {
 	left := []string{
 		"Agent", "Session", "Host", "Cwd", "Folder", "Tool", "Foreground", "Key", "Hook", "HookStage", "Call", "Group", "Asked",
 		"EscalateTo", "DecidedBy", "DecidedVia", "Failure", "UsedCall", "VoidedBy", "EnvHash", "ID", "Kind", "Mode", "Scope", "Widest",
-		"State", "Answer", "Caller", "Under",
+		"State", "Answer", "Caller", "Grants",
 	}
 	var fill func(v reflect.Value)
 	fill = func(v reflect.Value) {
@@ -152,7 +152,7 @@ func TestATitleHasNothingOfWhatIsAskedFor(t *testing.T) {
 		switch field.Name {
 		case "Calls": // of which the tools are left, and who answered
 			c := r.Title().Calls[0]
-			text = string(c.Input) + c.AffectedPath + c.Comment + fmt.Sprint(c.Was)
+			text = string(c.Input) + c.AffectedPath + c.Comment + fmt.Sprint(c.Rows)
 		case "Votes":
 			text = r.Title().Votes[0].Comment
 		}
@@ -172,7 +172,7 @@ func TestDenoted(t *testing.T) {
 		"01JD3XKQ2N8Z5T7W9Y1B3C5D7F": all[0], "3C5D7F": all[0], "c5d7g": all[1], "C5D7G": all[1], "01jd4": all[2], "01JD4XKQ": all[2],
 		"D7F": "D7F", "": "", "8Z5T": "8Z5T", "deploy": "deploy", "01JD3XKQ2N8Z5T7W9Y1B3C5D7Z": "01JD3XKQ2N8Z5T7W9Y1B3C5D7Z",
 	} {
-		if got, err := Denoted(name, all); got != want || err != nil {
+		if got, err := ResolveID(name, all); got != want || err != nil {
 			t.Errorf("%q denotes %q, %v; want %q", name, got, err, want)
 		}
 	}
@@ -180,7 +180,7 @@ func TestDenoted(t *testing.T) {
 		"5d7f": "Nothing was changed: 5d7f can be any of 3C5D7F, QQ5D7F. Write one of them.",
 		"01JD": "Nothing was changed: 01JD can be any of 3C5D7F, AC5D7G, QQ5D7F. Write one of them.",
 	} {
-		got, err := Denoted(name, all)
+		got, err := ResolveID(name, all)
 		if slices.Contains(all, got) || CodeOf(err) != CodeInvalid || err.Error() != want {
 			t.Errorf("%q denotes %q, %v; want: %s", name, got, err, want)
 		}
@@ -190,11 +190,11 @@ func TestDenoted(t *testing.T) {
 		many[i] = all[0][:24] + ID(rune('A'+i)) + "7"
 	}
 	for n, more := range map[int]bool{10: false, 11: true} {
-		if _, err := Denoted("01JD", many[:n]); err == nil || strings.Contains(err.Error(), ", …") != more {
+		if _, err := ResolveID("01JD", many[:n]); err == nil || strings.Contains(err.Error(), ", …") != more {
 			t.Errorf("%d ids: %v", n, err)
 		}
 	}
-	_, err := Denoted("01JD", []ID{"01JD3XKQ2N8Z5T7W9Y1B3C5D7F", "01JD4XKQ2N8Z5T7W9Y1B3C5D7F"})
+	_, err := ResolveID("01JD", []ID{"01JD3XKQ2N8Z5T7W9Y1B3C5D7F", "01JD4XKQ2N8Z5T7W9Y1B3C5D7F"})
 	want := "Nothing was changed: 01JD can be any of 01JD3XKQ2N8Z5T7W9Y1B3C5D7F, 01JD4XKQ2N8Z5T7W9Y1B3C5D7F. Write one of them."
 	if err == nil || err.Error() != want {
 		t.Errorf("ids with one end are not told apart: %v", err)
@@ -222,7 +222,7 @@ func TestTheInputOfALongCallIsReadFromItsDetails(t *testing.T) {
 		{"claude-code", hash, `{"command":"ls\ngit push","limit":5}`, true}, {"claude-code", short, short, false}, {"", hash, hash, false},
 	} {
 		r := Request{Kind: KindTool, Hook: c.hook, Input: json.RawMessage(c.input), Details: details}
-		if got, condensed := r.Whole(r.ToolCalls()[0]); string(got) != c.want || condensed != c.condensed {
+		if got, condensed := r.FullInput(r.ToolCalls()[0]); string(got) != c.want || condensed != c.condensed {
 			t.Errorf("of %s by hook %q it is %s, condensed %t", c.input, c.hook, got, condensed)
 		}
 	}
@@ -250,7 +250,7 @@ func TestWhatLeadsElsewhere(t *testing.T) {
 		"what is no file's name":  {at("/w", "/w", "/w/a", "/x\n", "b", "/b"), at("/w/a", "/x\n", "b", "/b")},
 	} {
 		var got map[string]string
-		if l := (Leads{Root: "/w", Names: c.leads}).Elsewhere(); l != nil {
+		if l := (Leads{Root: "/w", Names: c.leads}).Symlinks(); l != nil {
 			got = l.Names
 		}
 		if !maps.Equal(got, c.want) {

@@ -153,7 +153,7 @@ func (r Request) Covers(s Scope, in i18n.Language) string {
 	k, _ := s.kind()
 	subject, lasts, except := in.Text(r.subject(s)), k.lasts, ""
 	switch {
-	case r.Exact(s):
+	case r.CoversExactCalls(s):
 		lasts = cmp.Or(k.exactly, lasts)
 	case subject != "":
 		except = in.Text(k.except)
@@ -165,7 +165,7 @@ func (r Request) Covers(s Scope, in i18n.Language) string {
 func (r Request) CoversBriefly(s Scope, in i18n.Language) string {
 	k, _ := s.kind()
 	short := k.short
-	if r.Exact(s) {
+	if r.CoversExactCalls(s) {
 		short = cmp.Or(k.exactly, short)
 	}
 	return strings.TrimPrefix(in.Text(r.subject(s))+", "+s.timed(in, short), ", ")
@@ -175,7 +175,7 @@ func (r Request) CoversBriefly(s Scope, in i18n.Language) string {
 func (r Request) subject(s Scope) i18n.Phrase {
 	k, _ := s.kind()
 	switch {
-	case r.Exact(s):
+	case r.CoversExactCalls(s):
 		return "this exact call"
 	case r.Kind != KindTool:
 		return ""
@@ -250,8 +250,8 @@ func Narrowest(a, b Scope) Scope {
 	return a
 }
 
-// SayDuration is [i18n.Language.Duration] in English.
-func SayDuration(d time.Duration) string { return i18n.English.Duration(d) }
+// FormatDuration is [i18n.Language.Duration] in English.
+func FormatDuration(d time.Duration) string { return i18n.English.Duration(d) }
 
 func plural(n int64, unit string) string {
 	if n == 1 {

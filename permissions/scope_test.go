@@ -131,7 +131,7 @@ func TestSayDuration(t *testing.T) {
 		24 * time.Hour:                        "1440 minutes",
 		61*time.Minute + 500*time.Millisecond: "3661 seconds",
 	} {
-		if got := SayDuration(d); got != want {
+		if got := FormatDuration(d); got != want {
 			t.Errorf("%s is %q, want %q", d, got, want)
 		}
 	}

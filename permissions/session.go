@@ -71,7 +71,7 @@ type SessionView struct {
 
 // Limits of the messages between people and our own agents, in bytes.
 const (
-	MaxWritten      = 16 << 10
+	MaxMessageSize  = 16 << 10
 	MaxAgentMessage = 64 << 10
 )
 
@@ -84,20 +84,20 @@ type Binding struct {
 
 // Message is a person's message to one of our own agents. Its text is kept until the agent has it, its key for longer.
 type Message struct {
-	Number    int64 // assigned by the store, in order of arrival
-	Key       string
-	Agent     string
-	From      string // the person
-	Text      string
-	CreatedAt time.Time
-	HeardAt   time.Time // when the agent received it; zero: not yet
+	Number     int64 // assigned by the store, in order of arrival
+	Key        string
+	Agent      string
+	From       string // the person
+	Text       string
+	CreatedAt  time.Time
+	ReceivedAt time.Time // when the agent received it; zero: not yet
 }
 
 // AgentMessage is a message of one of our own agents to its person. Its text is kept until all of it was sent.
 type AgentMessage struct {
 	Number    int64 // assigned by the store, in order
 	Key       string
-	Bond      Binding
+	Binding   Binding
 	Text      string
 	Sent      int // how many of its parts were sent
 	CreatedAt time.Time
@@ -127,13 +127,13 @@ const (
 
 // Presence is one of our own agents as its person sees it.
 type Presence struct {
-	Agent      string
-	Foreground bool // it receives its person's messages
-	Activity   Activity
-	Unheard    int // undelivered messages
+	Agent       string
+	Foreground  bool // it receives its person's messages
+	Activity    Activity
+	Undelivered int // undelivered messages
 }
 
-// Rests reports whether the agent works on nothing and has nothing to begin.
-func (p Presence) Rests() bool {
-	return (p.Activity == Idle || p.Activity == Interrupted) && p.Unheard == 0
+// IsIdle reports whether the agent works on nothing and has nothing to begin.
+func (p Presence) IsIdle() bool {
+	return (p.Activity == Idle || p.Activity == Interrupted) && p.Undelivered == 0
 }

@@ -79,9 +79,9 @@ func step(r Request, e Transition) (Change, error) {
 	case Lapse:
 		return lapse(r, e)
 	case Leave:
-		return present(r, e.At), nil
+		return setLeftAt(r, e.At), nil
 	case Return:
-		return present(r, time.Time{}), nil
+		return setLeftAt(r, time.Time{}), nil
 	}
 	return decide(r, e)
 }
@@ -179,7 +179,7 @@ func Opened(r Request) []Record {
 
 func record(t Type, r Request, actor, via string, at time.Time, detail ...string) Record {
 	rec := Record{
-		Type: t, At: at, Request: r.ID, Actor: actor, Via: via, Detail: map[string]string{"digest": r.Shown().String()},
+		Type: t, At: at, Request: r.ID, Actor: actor, Via: via, Detail: map[string]string{"digest": r.ShownDigest().String()},
 	}
 	for i := 0; i+1 < len(detail); i += 2 {
 		rec.Detail[detail[i]] = detail[i+1]
@@ -210,11 +210,11 @@ func takeDefault(r Request, e Default) (Change, error) {
 	return c, nil
 }
 
-// present records since when nobody waits for an answer; the zero time means that somebody does. Our own agents always
+// setLeftAt records since when nobody waits for an answer; the zero time means that somebody does. Our own agents always
 // wait: the session rests, and continues with the answer.
-func present(r Request, since time.Time) Change {
+func setLeftAt(r Request, since time.Time) Change {
 	after := r
-	if r.State == Pending && !r.Caller.Ours() && r.LeftAt.IsZero() != since.IsZero() {
+	if r.State == Pending && !r.Caller.IsOurs() && r.LeftAt.IsZero() != since.IsZero() {
 		after.Revision++
 		after.LeftAt = since
 	}
@@ -333,8 +333,8 @@ func reroute(r Request, e Reroute) Change {
 	after.Calls = slices.Clone(r.Calls)
 	for i, c := range r.Calls { // calls decided by locked people, or from moved accounts, are open again
 		over := func(v Vote) bool { return v.covers(c.N) && (slices.Contains(e.Locked, v.By) || moved(v)) }
-		if verdict := after.verdict(c.N); slices.ContainsFunc(r.Votes, over) && verdict != c.Answer {
-			after.Calls[i] = Call{N: c.N, Tool: c.Tool, Input: c.Input, AffectedPath: c.AffectedPath, Answer: verdict, Ends: c.Ends}
+		if verdict := after.unitAnswer(c.N); slices.ContainsFunc(r.Votes, over) && verdict != c.Answer {
+			after.Calls[i] = Call{N: c.N, Tool: c.Tool, Input: c.Input, AffectedPath: c.AffectedPath, Answer: verdict, EndsRun: c.EndsRun}
 		}
 	}
 	told := record(RequestRerouted, r, "", "", e.At, "asked", strings.Join(e.Asked, ", "))

@@ -21,8 +21,8 @@ var ErrRow = errors.New("row unusable")
 type Opening struct {
 	Request Request
 	Copies  []Copy // to be shown
-	// Told are further audit records about a request that is inserted as pending, in the same commit.
-	Told []Record
+	// Records are further audit records about a request that is inserted as pending, in the same commit.
+	Records []Record
 	// Wait, if it has a kind, is kept with a request that is inserted as pending, in the same commit.
 	Wait Wait
 	// RedeemWindow is how long a key finds its settled request.
@@ -31,9 +31,9 @@ type Opening struct {
 	PerCaller, Total int
 	// CoolDown is how long an action that was denied twice is not asked again; 0: no such limit.
 	CoolDown time.Duration
-	// Exhausted, if positive, is how long nothing may prompt anybody for this caller: a request that would be pending is
+	// PromptPause, if positive, is how long nothing may prompt anybody for this caller: a request that would be pending is
 	// refused with that delay, unless it joins another.
-	Exhausted time.Duration
+	PromptPause time.Duration
 }
 
 // WaitKind is how somebody waits in a way that a restarted daemon cannot observe.
@@ -66,17 +66,17 @@ type Due struct {
 // to be edited; no rendered text is stored. The copies of a request in one Group are one message that several people
 // see: they share Ref and Button, and are shown and fail together.
 type Copy struct {
-	Request   ID
-	Person    string
-	Connector string
-	Group     string    // see [Request]; empty: it is this person's alone
-	Ref       string    // the connector's id of the message; empty until it was sent
-	Button    string    // random data of its buttons, so that nobody can press what they were not sent
-	Shown     int64     // the revision last shown, or [ShownAlways]
-	Since     time.Time // when it is due; the time for trying an unreachable channel starts here
-	SentAt    time.Time
-	Dated     time.Time // the send time by the channel's own clock; zero: unknown
-	Failed    string    // why it will never be shown
+	Request     ID
+	Person      string
+	Connector   string
+	Group       string    // see [Request]; empty: it is this person's alone
+	Ref         string    // the connector's id of the message; empty until it was sent
+	Button      string    // random data of its buttons, so that nobody can press what they were not sent
+	Shown       int64     // the revision last shown, or [ShownAlways]
+	DueAt       time.Time // when it is due; the time for trying an unreachable channel starts here
+	SentAt      time.Time
+	ChannelTime time.Time // the send time by the channel's own clock; zero: unknown
+	Failed      string    // why it will never be shown
 	// Burst is the Ref of the message that lists the request among others for this person, if one does. Ref is the same until the
 	// request gets a message of its own.
 	Burst string
@@ -85,10 +85,10 @@ type Copy struct {
 // ShownAlways is the revision shown of a copy whose person follows every change: it is never outdated.
 const ShownAlways = math.MaxInt32
 
-// ElsewhereError says that a copy is known as another message than the one to be recorded, which was not.
-type ElsewhereError struct{ Ref string }
+// OtherMessageError says that a copy is known as another message than the one to be recorded, which was not.
+type OtherMessageError struct{ Ref string }
 
-func (e *ElsewhereError) Error() string { return "the copy is another message" }
+func (e *OtherMessageError) Error() string { return "the copy is another message" }
 
 // Keep is how long settled requests are kept; 0 is for ever.
 type Keep struct {
@@ -104,8 +104,8 @@ func NewButton() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Past says which settled requests to list.
-type Past struct {
+// HistoryQuery says which settled requests to list.
+type HistoryQuery struct {
 	Since  time.Time // decided no earlier
 	Caller string    // of that caller alone; empty: of everybody
 	Asked  string    // that were put to that person; empty: whoever was asked, and nobody
@@ -113,19 +113,19 @@ type Past struct {
 	Limit  int       // at most so many
 }
 
-// Spans before a request that [Lately] is about.
+// Spans before a request that [RecentActivity] is about.
 const (
-	LatelySpan = 10 * time.Minute
-	BeforeSpan = 30 * 24 * time.Hour
+	RecentSpan  = 10 * time.Minute
+	AllowedSpan = 30 * 24 * time.Hour
 )
 
-// Lately is what a caller did before one of its requests, from the store's own rows, and what it says of its
+// RecentActivity is what a caller did before one of its requests, from the store's own rows, and what it says of its
 // session, of which the store has one row's.
-type Lately struct {
-	Allowed, Denied int       // in the [LatelySpan] before, whether people were asked or not
+type RecentActivity struct {
+	Allowed, Denied int       // in the [RecentSpan] before, whether people were asked or not
 	Last            []Request // the newest of these that were put to the reader, the newest first, at most [MaxLast]
-	Before          int       // how often people allowed the same action, in whatever folder, in the [BeforeSpan] before
-	By              string    // who allowed it last; empty: nobody
+	AllowedBefore   int       // how often people allowed the same action, in whatever folder, in the [AllowedSpan] before
+	AllowedBy       string    // who allowed it last; empty: nobody
 	Title, Prompt   string    // see [Request]; for the caller's owner only
 }
 
@@ -139,5 +139,5 @@ type Unheeded struct {
 	SentAt  time.Time
 }
 
-// MaxLast is how many requests a [Lately] names.
+// MaxLast is how many requests a [RecentActivity] names.
 const MaxLast = 3

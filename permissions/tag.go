@@ -45,7 +45,7 @@ func ParseTag(text string) (Tag, error) {
 	}
 	verb, p, found := strings.Cut(text, ":")
 	if !found || (verb != verbRead && verb != verbWrite) {
-		return Tag{}, fmt.Errorf("unknown permission %q; %s", text, meantTag(verb))
+		return Tag{}, fmt.Errorf("unknown permission %q; %s", text, suggestTag(verb))
 	}
 	if err := checkPath(verb, p); err != nil {
 		return Tag{}, fmt.Errorf("permission %q: %w", text, err)
@@ -88,8 +88,8 @@ func checkPath(verb, p string) error {
 	return nil
 }
 
-// meantTag says which permission a word was probably meant to be, or which there are.
-func meantTag(word string) string {
+// suggestTag says which permission a word was probably meant to be, or which there are.
+func suggestTag(word string) string {
 	verbs := []string{Network.verb, Workspace.verb, Events.verb, verbRead, verbWrite}
 	written := []string{Network.verb, Workspace.verb, Events.verb, verbRead + ":/absolute/path", verbWrite + ":/absolute/path"}
 	if at := slices.Index(verbs, Nearest(word, verbs)); at >= 0 {
@@ -143,15 +143,15 @@ func (t Tag) Describe(in i18n.Language) string {
 	case Events.verb:
 		return in.Text("events access")
 	case verbRead:
-		return t.at("read access to %s", in)
+		return t.describeWithPath("read access to %s", in)
 	case verbWrite:
-		return t.at("write access to %s", in)
+		return t.describeWithPath("write access to %s", in)
 	}
 	return in.Text("nothing")
 }
 
-// at is what a tag opens, with its path unless a chat shows no more than titles.
-func (t Tag) at(opens i18n.Phrase, in i18n.Language) string {
+// describeWithPath is what a tag opens, with its path unless a chat shows no more than titles.
+func (t Tag) describeWithPath(opens i18n.Phrase, in i18n.Language) string {
 	text := in.Sprintf(opens, t.path)
 	if t.path == "" {
 		text, _, _ = strings.Cut(text, in.Text(" to "))

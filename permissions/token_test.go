@@ -49,7 +49,7 @@ func TestATokenIsValidForItsTime(t *testing.T) {
 			}
 		})
 	}
-	if c := (Token{Name: "deploy"}).Caller(1000); c.Name != "token:deploy" || c.Proven() != "deploy" || !c.CameFrom(1000) {
+	if c := (Token{Name: "deploy"}).Caller(1000); c.Name != "token:deploy" || c.ProvenName() != "deploy" || !c.CameFrom(1000) {
 		t.Errorf("asks as %+v", c)
 	}
 }
@@ -74,7 +74,7 @@ func TestWhoSeesWhatHappens(t *testing.T) {
 		t.Error("a person sees what was put to them, and what is everybody's")
 	}
 	inSession := func(request ID, detail map[string]string) Event {
-		return Event{Asked: []string{"fay"}, Entry: Entry{Record: Record{Request: request, Detail: detail}}}.Locate()
+		return Event{Asked: []string{"fay"}, Entry: Entry{Record: Record{Request: request, Detail: detail}}}.WithSession()
 	}
 	sams := map[string]string{"session": "s-1", "person": "sam"}
 	for _, h := range []Event{inSession("1", sams), inSession("", sams)} {
@@ -85,11 +85,11 @@ func TestWhoSeesWhatHappens(t *testing.T) {
 	if inSession("", map[string]string{"session": "s-1"}).VisibleTo("sam") || inSession("1", nil).Session != "" {
 		t.Error("what is nobody's session is everybody's")
 	}
-	if !DialogRequested.HasWords() || RequestSettled.HasWords() {
+	if !DialogRequested.HasRequestText() || RequestSettled.HasRequestText() {
 		t.Error("which events are told in words")
 	}
 	seen := map[Type]bool{}
-	for _, kind := range EventsOf() {
+	for _, kind := range EventTypes() {
 		if seen[kind] || kind == DecisionRefused || kind == TokenCreated {
 			t.Errorf("%s is told twice, or is nobody's event", kind)
 		}

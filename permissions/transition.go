@@ -114,8 +114,8 @@ func (e Lapse) at() time.Time    { return e.At }
 func (e Leave) at() time.Time    { return e.At }
 func (e Return) at() time.Time   { return e.At }
 
-// Halts reports whether a stop of everything prevents e: nothing is answered, no approval is used, and no rule is given.
-func Halts(e Transition) bool {
+// PreventedByStop reports whether a stop of everything prevents e: nothing is answered, no approval is used, and no rule is given.
+func PreventedByStop(e Transition) bool {
 	switch e.(type) {
 	case Cast, Reply, Use, Give:
 		return true
@@ -153,8 +153,8 @@ type Change struct {
 // Settled reports whether this change ended the request.
 func (c Change) Settled() bool { return c.Before.State == Pending && c.After.State != Pending }
 
-// Handed reports whether this change approved the request and used the approval.
-func (c Change) Handed() bool { return c.Settled() && !c.After.UsedAt.IsZero() }
+// ApprovedAndUsed reports whether this change approved the request and used the approval.
+func (c Change) ApprovedAndUsed() bool { return c.Settled() && !c.After.UsedAt.IsZero() }
 
 // Voided reports whether this change took the approval back. The commit also revokes every grant of the request.
 func (c Change) Voided() bool { return c.Before.VoidAt.IsZero() && !c.After.VoidAt.IsZero() }

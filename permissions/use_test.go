@@ -175,7 +175,7 @@ func TestAnApprovingVoteUsesTheApproval(t *testing.T) {
 	two := toolRequest()
 	two.Asked, two.Quorum = []string{"fay", "sam"}, 2
 	c, err := Step(toolRequest(), handing(Allow(Once), "a"))
-	if err != nil || !c.Handed() || c.After.State != Approved || c.After.UsedCall != "a" || c.After.UsedAt.IsZero() ||
+	if err != nil || !c.ApprovedAndUsed() || c.After.State != Approved || c.After.UsedCall != "a" || c.After.UsedAt.IsZero() ||
 		c.After.CollectedAt.IsZero() || c.After.Revision != c.Before.Revision+1 {
 		t.Fatalf("%v, %+v", err, c.After)
 	}
@@ -191,7 +191,7 @@ func TestAnApprovingVoteUsesTheApproval(t *testing.T) {
 		"below quorum": must(Step(two, handing(Allow(Once), "a"))),
 		"chosen":       must(Step(clarification(), handing(Choose(1), "a"))),
 	} {
-		if c.Handed() || !c.After.UsedAt.IsZero() {
+		if c.ApprovedAndUsed() || !c.After.UsedAt.IsZero() {
 			t.Errorf("%s: it was used", name)
 		}
 	}

@@ -80,7 +80,7 @@ func (r Request) validateForeign() error {
 		{"permissions", len(r.Tags) > 0, []Kind{KindPermission, KindTool}},
 		{"a tool", r.Tool != "" || r.AffectedPath != "" || r.hasInput(), []Kind{KindTool}},
 		{"calls", len(r.Calls) > 0, []Kind{KindTool}},
-		{"rows of a file", len(r.Was) > 0, []Kind{KindTool}},
+		{"rows of a file", len(r.Rows) > 0, []Kind{KindTool}},
 		{"a hook", r.Hook != "", []Kind{KindTool, KindClarification}},
 		{"a mode", r.Mode != "", []Kind{KindPause}},
 		{"options", len(r.Choices) > 0, []Kind{KindClarification, KindTool}},
@@ -115,7 +115,7 @@ func (r Request) validatePermission() error {
 
 func (r Request) validateTool() error {
 	step := len(r.Calls) > 0
-	if (r.Tool != "") == step || (step && (r.hasInput() || r.AffectedPath != "" || len(r.Was) > 0)) {
+	if (r.Tool != "") == step || (step && (r.hasInput() || r.AffectedPath != "" || len(r.Rows) > 0)) {
 		return fmt.Errorf("a tool request names one tool with its input, or the calls of one step")
 	}
 	if len(r.Choices) > 0 && (r.Hook == "" || step) {
@@ -131,11 +131,11 @@ func (r Request) validateTool() error {
 		return fmt.Errorf("a step may have at most %d calls, not %d", MaxCalls, len(r.Calls))
 	}
 	for i, c := range r.ToolCalls() {
-		switch told := c.Told(); {
-		case len(c.Was) > 1 || told > MaxRows:
+		switch told := c.RowBytes(); {
+		case len(c.Rows) > 1 || told > MaxRows:
 			return fmt.Errorf("call %d has at most one part of its file, of at most %d bytes", i+1, MaxRows)
-		case told > 0 && !utf8.ValidString(c.Was[0].Text),
-			len(c.Was) > 0 && (min(c.Was[0].First, c.Was[0].After) < 0 || max(c.Was[0].First, c.Was[0].After) > math.MaxInt32):
+		case told > 0 && !utf8.ValidString(c.Rows[0].Text),
+			len(c.Rows) > 0 && (min(c.Rows[0].First, c.Rows[0].After) < 0 || max(c.Rows[0].First, c.Rows[0].After) > math.MaxInt32):
 			return fmt.Errorf("call %d needs UTF-8 rows of its file, and numbers of rows from 0 to %d", i+1, math.MaxInt32)
 		}
 		if !isToolName(c.Tool) {

@@ -41,10 +41,10 @@ func TestValidateTakes(t *testing.T) {
 			Kind: KindTool, Tool: "x", Hook: "codex", Choices: []string{"a", "b", "c", "d"},
 		},
 		"as many rows of a file as may be": {
-			Kind: KindTool, Tool: "x", Was: []Rows{{First: 1, Text: strings.Repeat("x", MaxRows), After: math.MaxInt32}},
+			Kind: KindTool, Tool: "x", Rows: []Rows{{First: 1, Text: strings.Repeat("x", MaxRows), After: math.MaxInt32}},
 		},
-		"the last row":                  {Kind: KindTool, Tool: "x", Was: []Rows{{First: math.MaxInt32}}},
-		"no file":                       {Kind: KindTool, Tool: "x", Was: []Rows{{}}},
+		"the last row":                  {Kind: KindTool, Tool: "x", Rows: []Rows{{First: math.MaxInt32}}},
+		"no file":                       {Kind: KindTool, Tool: "x", Rows: []Rows{{}}},
 		"what is harmless, with no key": {Kind: KindTool, Tool: "x", Harmless: true},
 		"longest tool name":             {Kind: KindTool, Tool: strings.Repeat("x", MaxName)},
 		"tool with tags, null input for none": {
@@ -121,14 +121,15 @@ func TestValidateRefuses(t *testing.T) {
 		{"call with another number", stepRequest(), func(r *Request) { r.Calls[1].N = 3 },
 			"call 2 needs the number 2, not 3"},
 		{"tool of 201 bytes", toolRequest(), func(r *Request) { r.Tool = strings.Repeat("x", 201) }, "1 to 200 bytes"},
-		{"a row of a file below the first", toolRequest(), func(r *Request) { r.Was = []Rows{{First: -1}} }, "numbers of rows from 0"},
-		{"a row that no file has", toolRequest(), func(r *Request) { r.Was = []Rows{{First: 1 << 31}} }, "numbers of rows from 0 to 2147483647"},
-		{"more rows than a file has", toolRequest(), func(r *Request) { r.Was = []Rows{{First: 1, After: 1 << 31}} }, "numbers of rows from 0"},
-		{"two parts of a file", toolRequest(), func(r *Request) { r.Was = []Rows{{First: 1}, {First: 9}} },
+		{"a row of a file below the first", toolRequest(), func(r *Request) { r.Rows = []Rows{{First: -1}} }, "numbers of rows from 0"},
+		{"a row that no file has", toolRequest(), func(r *Request) { r.Rows = []Rows{{First: 1 << 31}} }, "numbers of rows from 0 to 2147483647"},
+		{"more rows than a file has", toolRequest(), func(r *Request) { r.Rows = []Rows{{First: 1, After: 1 << 31}} }, "numbers of rows from 0"},
+		{"two parts of a file", toolRequest(), func(r *Request) { r.Rows = []Rows{{First: 1}, {First: 9}} },
 			"call 1 has at most one part of its file, of at most 262144 bytes"},
-		{"a part that is too long", stepRequest(), func(r *Request) { r.Calls[1].Was = []Rows{{Text: strings.Repeat("x", MaxRows+1)}} },
+		{"a part that is too long", stepRequest(), func(r *Request) { r.Calls[1].Rows = []Rows{{Text: strings.Repeat("x", MaxRows+1)}} },
 			"call 2 has at most one part of its file, of at most 262144 bytes"},
-		{"rows in bad UTF-8", stepRequest(), func(r *Request) { r.Calls[1].Was = []Rows{{Text: "\xff"}} }, "call 2 needs UTF-8 rows of its file"},
+		{"rows in bad UTF-8", stepRequest(), func(r *Request) { r.Calls[1].Rows = []Rows{{Text: "\xff"}} },
+			"call 2 needs UTF-8 rows of its file"},
 		{"what is harmless, with a key", toolRequest(), func(r *Request) { r.Harmless, r.Key = true, "k" }, "what is harmless has no key"},
 		{"tool in bad UTF-8", toolRequest(), func(r *Request) { r.Tool = "a\xff" }, "printable tool name"},
 		{"tool with a newline", toolRequest(), func(r *Request) { r.Tool = "a\n✅ Allowed" }, "printable tool name"},
@@ -163,18 +164,19 @@ func TestValidateRefuses(t *testing.T) {
 func TestTellingIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		about About
-		told  Telling
+		told  CallerMessage
 		says  string
 	}{
-		"a text":                {AboutSays, Telling{Text: "done"}, ""},
-		"no text":               {AboutSays, Telling{Text: " \n"}, "there is no text to tell"},
-		"a turn without a text": {AboutFinished, Telling{}, ""},
-		"a turn with a text":    {AboutFinished, Telling{Text: "done"}, ""},
-		"the longest text":      {AboutSays, Telling{Text: words(MaxTelling)}, ""},
-		"a longer text":         {AboutSays, Telling{Text: words(MaxTelling + 1)}, "the text has more than 1000 characters"},
-		"a longer title":        {AboutSays, Telling{Text: "a", Title: words(MaxTitle + 1)}, "the title has more than 100 characters"},
-		"no UTF-8":              {AboutSays, Telling{Text: "a", Agent: "\xff"}, "the agent is not UTF-8"},
-		"another subject":       {AboutStopped, Telling{Text: "a"}, "what is told is about one of [finished waits failed says], not \"stopped\""},
+		"a text":                {AboutText, CallerMessage{Text: "done"}, ""},
+		"no text":               {AboutText, CallerMessage{Text: " \n"}, "there is no text to tell"},
+		"a turn without a text": {AboutFinished, CallerMessage{}, ""},
+		"a turn with a text":    {AboutFinished, CallerMessage{Text: "done"}, ""},
+		"the longest text":      {AboutText, CallerMessage{Text: words(MaxCallerMessage)}, ""},
+		"a longer text":         {AboutText, CallerMessage{Text: words(MaxCallerMessage + 1)}, "the text has more than 1000 characters"},
+		"a longer title":        {AboutText, CallerMessage{Text: "a", Title: words(MaxTitle + 1)}, "the title has more than 100 characters"},
+		"no UTF-8":              {AboutText, CallerMessage{Text: "a", Agent: "\xff"}, "the agent is not UTF-8"},
+		"another subject": {AboutStopped, CallerMessage{Text: "a"},
+			"what is told is about one of [finished waits failed says], not \"stopped\""},
 	} {
 		var got string
 		if err := c.told.Validate(c.about); err != nil {

@@ -43,7 +43,7 @@ func cast(r Request, e Cast) (Change, error) {
 		return Change{Before: r, After: r}, nil
 	case len(units) == 0:
 		return Change{}, ErrCall
-	case allows && !slices.ContainsFunc(units, func(n int) bool { return r.voted(v.By, n).Answer == "" }):
+	case allows && !slices.ContainsFunc(units, func(n int) bool { return r.countedVote(v.By, n).Answer == "" }):
 		return Change{}, ErrVoted
 	}
 	c := tally(r, v, units)
@@ -60,9 +60,9 @@ func (e noCall) Error() string { return e.refusal().Text }
 
 func (e noCall) refusal() *Refusal {
 	if e.of == 0 {
-		return tell(CodeInvalid, ExitUsage, "This request is not of several calls; answer it without the number of one.")
+		return refuseIn(CodeInvalid, ExitUsage, "This request is not of several calls; answer it without the number of one.")
 	}
-	return tell(CodeInvalid, ExitUsage, "There is no call %d: this request has %d calls.", e.call, e.of)
+	return refuseIn(CodeInvalid, ExitUsage, "There is no call %d: this request has %d calls.", e.call, e.of)
 }
 
 // TakesWords reports whether r may be answered in the person's own words, see [Other].
@@ -141,8 +141,8 @@ func (r Request) open(v Vote) []int {
 
 func (v Vote) covers(unit int) bool { return v.Call == 0 || v.Call == unit }
 
-// voted returns a person's vote on a unit as it counts: a denial, else the first allowance; empty without one.
-func (r Request) voted(by string, unit int) (counts Vote) {
+// countedVote returns a person's vote on a unit as it counts: a denial, else the first allowance; empty without one.
+func (r Request) countedVote(by string, unit int) (counts Vote) {
 	for _, v := range r.Votes {
 		if v.By == by && v.covers(unit) && (counts.Answer == "" || v.Answer == Deny) {
 			counts = v
@@ -153,12 +153,12 @@ func (r Request) voted(by string, unit int) (counts Vote) {
 
 // HasVoted reports whether a person has voted on everything that is still open.
 func (r Request) HasVoted(by string) bool {
-	return !slices.ContainsFunc(r.open(Vote{By: by}), func(n int) bool { return r.voted(by, n).Answer == "" })
+	return !slices.ContainsFunc(r.open(Vote{By: by}), func(n int) bool { return r.countedVote(by, n).Answer == "" })
 }
 
 // repeats reports whether v repeats its person's vote, as a double tap does.
 func (r Request) repeats(v Vote) bool {
-	return !slices.ContainsFunc(r.units(v), func(n int) bool { return r.voted(v.By, n).Answer != v.Answer })
+	return !slices.ContainsFunc(r.units(v), func(n int) bool { return r.countedVote(v.By, n).Answer != v.Answer })
 }
 
 // tally adds the vote and settles what it decides: each unit, and the request when no unit is left open.
@@ -169,7 +169,7 @@ func tally(r Request, v Vote, units []int) Change {
 	after.Calls = slices.Clone(r.Calls)
 	var single Answer
 	for _, n := range units {
-		verdict := after.verdict(n)
+		verdict := after.unitAnswer(n)
 		if n == 0 {
 			single = verdict
 		} else if verdict != "" {
@@ -177,7 +177,7 @@ func tally(r Request, v Vote, units []int) Change {
 			call.Answer, call.Comment, call.By, call.At = verdict, v.Comment, v.By, v.At
 		}
 	}
-	final := after.final(single)
+	final := after.finalAnswer(single)
 	if final == "" {
 		rec := record(RequestVoted, r, v.By, v.Via, v.At, "answer", string(v.Answer))
 		if v.Rule != "" {
@@ -195,21 +195,21 @@ func tally(r Request, v Vote, units []int) Change {
 		c.After.State, c.After.Scope = Approved, s
 	}
 	c.Records[0].Detail["state"], c.Records[0].Detail["answer"] = string(c.After.State), string(final)
-	if each := after.each(); len(each) > 0 {
+	if each := after.differingAnswers(); len(each) > 0 {
 		c.Records[0].Detail["calls"] = strings.Join(each, ",")
 	}
 	c.grant(v)
 	return c
 }
 
-// verdict returns the result of the votes on one unit: denied by one, allowed by the quorum with the narrowest scope, or
+// unitAnswer returns the result of the votes on one unit: denied by one, allowed by the quorum with the narrowest scope, or
 // open. An account counts once, whoever it belonged to when it voted. A suggestion is taken only if every allowance takes it, and a rule
 // only if it is the same in all of them.
-func (r Request) verdict(unit int) Answer {
+func (r Request) unitAnswer(unit int) Answer {
 	allowed, narrowest, same, rule := 0, Scope{}, Answer(""), GrantedRule("")
 	var seen []string
 	for _, by := range slices.Compact(slices.Sorted(slices.Values(r.Asked))) {
-		v := r.voted(by, unit)
+		v := r.countedVote(by, unit)
 		if v.Answer == Deny {
 			return Deny
 		}
@@ -232,7 +232,7 @@ func (r Request) verdict(unit int) Answer {
 	switch {
 	case allowed == 0 || allowed < r.Quorum:
 		return ""
-	case same.With() > 0:
+	case same.SuggestionNumber() > 0:
 		return same
 	}
 	return Allow(narrowest)
@@ -253,9 +253,9 @@ func (r Request) votedRule() (rule GrantedRule) {
 	return GrantedRule(text)
 }
 
-// final returns the answer of the whole request, empty while part of it is open: for a step, the narrowest allowance of
+// finalAnswer returns the answer of the whole request, empty while part of it is open: for a step, the narrowest allowance of
 // any call, or deny if every call was denied, or one whose denial ends the run.
-func (r Request) final(single Answer) Answer {
+func (r Request) finalAnswer(single Answer) Answer {
 	if len(r.Calls) == 0 {
 		return single
 	}
@@ -264,7 +264,7 @@ func (r Request) final(single Answer) Answer {
 		if c.Answer == "" {
 			return ""
 		}
-		ends = ends || c.Ends && c.Answer == Deny
+		ends = ends || c.EndsRun && c.Answer == Deny
 		if s, ok := c.Answer.Scope(); ok {
 			narrowest = Narrowest(narrowest, s)
 		}
@@ -275,8 +275,8 @@ func (r Request) final(single Answer) Answer {
 	return Allow(narrowest)
 }
 
-// each returns the answers to the calls of a step, as in 1:deny, if they differ.
-func (r Request) each() (all []string) {
+// differingAnswers returns the answers to the calls of a step, as in 1:deny, if they differ.
+func (r Request) differingAnswers() (all []string) {
 	differ := false
 	for _, c := range r.Calls {
 		differ = differ || c.Answer != r.Calls[0].Answer
@@ -307,8 +307,8 @@ func (c *Change) grant(v Vote) {
 		if !allowed || r.State == Denied {
 			continue
 		}
-		g, leaves := r.leaves(s, call, v.By, v.At)
-		if !leaves || slices.ContainsFunc(c.Grants, g.same) {
+		g, leaves := r.grantFor(s, call, v.By, v.At)
+		if !leaves || slices.ContainsFunc(c.Grants, g.coversSame) {
 			continue
 		}
 		g.ID = r.grantID(v.At, len(c.Grants))

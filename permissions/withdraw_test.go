@@ -52,12 +52,12 @@ func TestRecallIsForOneSessionAndAgent(t *testing.T) {
 func TestWhatNobodyWasAskedAbout(t *testing.T) {
 	let := Request{State: Approved, DecidedVia: ViaGrant}
 	asked, granted, open := let, let, let
-	asked.DecidedVia, granted.Under, open.State = "telegram", []ID{"01J"}, Pending
+	asked.DecidedVia, granted.Grants, open.State = "telegram", []ID{"01J"}, Pending
 	for name, row := range map[string]struct {
 		r    Request
 		want bool
 	}{"let go": {let, true}, "asked": {asked, false}, "granted": {granted, false}, "open": {open, false}} {
-		if row.r.Unasked() != row.want {
+		if row.r.AllowedByPolicy() != row.want {
 			t.Errorf("%s: unasked is %v", name, !row.want)
 		}
 	}

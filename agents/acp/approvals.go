@@ -135,7 +135,7 @@ func (a *Agent) reportOutcome(ctx context.Context, p *submitted, r permissions.R
 		if opened {
 			c.Records = agents.Closing(s, r, void, stopped, a.stamp())
 		}
-		if opened || len(r.Under) > 0 {
+		if opened || len(r.Grants) > 0 {
 			a.closing(s, r, void, c)
 		}
 	})
@@ -214,7 +214,7 @@ func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permission
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case h.Stops(a.caller()):
+	case h.IsStopOf(a.caller()):
 		if a.turn != nil {
 			a.turn.end()
 		}

@@ -275,7 +275,7 @@ func (c *client) plan(
 	return place, permissions.Request{
 		Kind: permissions.KindTool, Session: t.session, Cwd: place.Workspace, Folder: place.Folder(), Step: t.n,
 		SessionTitle: c.titled(), LastPrompt: t.prompt,
-		Tool: tool.Spec().Name, Input: input, AffectedPath: plan.AffectedPath, Details: plan.Details, Was: plan.Was,
+		Tool: tool.Spec().Name, Input: input, AffectedPath: plan.AffectedPath, Details: plan.Details, Rows: plan.Was,
 		Tags: slices.Concat(plan.Needs, permissions.Missing(bare.Needs, plan.Needs)),
 	}, plan, nil
 }

@@ -64,7 +64,7 @@ func TestWriteFile(t *testing.T) {
 	}
 	s.write(write("new\n"))
 	r := s.card(1)
-	if r.Tool != "write_file" || len(r.Was) != 1 || r.Was[0].Text != "old\n" || r.AffectedPath != s.at("a") {
+	if r.Tool != "write_file" || len(r.Rows) != 1 || r.Rows[0].Text != "old\n" || r.AffectedPath != s.at("a") {
 		t.Errorf("it asks %+v", r)
 	}
 	if got := s.content("a"); got != "old\n" {

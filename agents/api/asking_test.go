@@ -173,7 +173,7 @@ func TestAfterTheDeadlineALostDaemonIsUnreachable(t *testing.T) {
 	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	stop := serve(t, socket, env)
 	q := wiretest.Question("x")
-	q.Patience = 1500 * time.Millisecond
+	q.WantedTimeout = 1500 * time.Millisecond
 	told, done := background(t.Context(), newClient(t, socket), q)
 	w := <-told
 	stop()

@@ -149,7 +149,7 @@ type Requests interface {
 	Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error)
 	// Tell sends a notice from the caller to a person and returns their name; an empty name means the caller's own person.
 	Tell(
-		ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
+		ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.CallerMessage,
 	) (person string, err error)
 	// Prove returns the caller that a token identifies, over a connection of that account. An invalid token is refused.
 	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)

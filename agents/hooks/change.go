@@ -39,7 +39,7 @@ func (c *Call) Look() {
 	}
 	f, err := os.OpenFile(r.AffectedPath, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
 	if errors.Is(err, fs.ErrNotExist) {
-		r.Was = e.Around("", false)
+		r.Rows = e.Around("", false)
 	}
 	if err != nil {
 		return
@@ -50,7 +50,7 @@ func (c *Call) Look() {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxRead+1))
 	if err == nil && len(text) <= maxRead && utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 {
-		r.Was = e.Around(string(text), true)
+		r.Rows = e.Around(string(text), true)
 	}
 }
 

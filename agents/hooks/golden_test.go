@@ -29,7 +29,7 @@ var endings = []struct {
 }{
 	{name: "allowed", r: permissions.Request{State: permissions.Approved}},
 	{name: "allowed by a grant", r: permissions.Request{
-		State: permissions.Approved, DecidedVia: permissions.ViaGrant, Under: []permissions.ID{"g"},
+		State: permissions.Approved, DecidedVia: permissions.ViaGrant, Grants: []permissions.ID{"g"},
 	}},
 	{name: "let go by policy", r: permissions.Request{State: permissions.Approved, DecidedVia: permissions.ViaGrant}},
 	{name: "denied", r: permissions.Request{State: permissions.Denied}},
@@ -280,7 +280,7 @@ func TestALargeInputIsShownWhole(t *testing.T) {
 			Path    string `json:"file_path"`
 			Mode    int
 		}
-		if text, condensed := r.Whole(r.ToolCalls()[0]); !condensed || json.Unmarshal(text, &whole) != nil || whole.Path != "/srv/a" ||
+		if text, condensed := r.FullInput(r.ToolCalls()[0]); !condensed || json.Unmarshal(text, &whole) != nil || whole.Path != "/srv/a" ||
 			whole.Mode != 420 || whole.Content != strings.TrimSuffix(content, "\n") {
 			t.Errorf("the daemon reads %.200s", text)
 		}

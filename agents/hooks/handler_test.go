@@ -132,7 +132,7 @@ func TestTheDaemonReadsNoFileForAHook(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Asks = func(_ permissions.Caller, q permissions.Request) {
-		if q.Tool != "Edit" || q.Was != nil || strings.Contains(fmt.Sprint(q), "the rest") {
+		if q.Tool != "Edit" || q.Rows != nil || strings.Contains(fmt.Sprint(q), "the rest") {
 			t.Errorf("it asks %+v", q)
 		}
 	}

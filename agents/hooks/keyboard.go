@@ -116,12 +116,12 @@ func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c C
 		return Refuse(err)
 	}
 	q.ID, q.Call = permissions.NewID(time.Now()), "" // not a waiter: the process that waits has its own call name
-	q.Ahead = c.questions == nil && (c.event == "PreToolUse" || more)
+	q.FollowUpExpected = c.questions == nil && (c.event == "PreToolUse" || more)
 	brief, done := context.WithTimeout(ctx, raceWithin)
 	s, err := requests.Begin(brief, caller, q)
 	done()
 	r, v := s.Request, Verdict{}
-	if err == nil && !r.Answers(q) {
+	if err == nil && !r.IsRowOf(q) {
 		err = errOther
 	}
 	switch {
@@ -153,7 +153,7 @@ func mayQuestion(ctx context.Context, requests Beginner, caller permissions.Call
 	brief, done := context.WithTimeout(ctx, raceWithin)
 	defer done()
 	s, err := requests.Begin(brief, caller, q)
-	return err == nil && s.Request.Answers(q) && Judge(s.Request, nil).Unasked
+	return err == nil && s.Request.IsRowOf(q) && Judge(s.Request, nil).Unasked
 }
 
 // replaced reports whether a question was withdrawn, so that another can be put in its place.

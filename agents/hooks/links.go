@@ -43,7 +43,7 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 		l.Root = root
 	}
 	l.Names = map[string]string{}
-	input, _ := c.Request.Whole(c.Request.ToolCalls()[0])
+	input, _ := c.Request.FullInput(c.Request.ToolCalls()[0])
 	names, text, whole := rules.Names(rules.Call{
 		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
 	}, maxNames)
@@ -79,7 +79,7 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 		return size > permissions.MaxLeads
 	}
 	if l.Unknown = !whole; tooMany() {
-		far := l.Elsewhere()
+		far := l.Symlinks()
 		if l = (permissions.Leads{Unknown: l.Unknown}); far != nil {
 			l.Names = far.Names
 		}

@@ -165,7 +165,7 @@ func TestLinksThatStandInACall(t *testing.T) {
 			}
 			after := callOf(t, "claude-code", call[0], at, call[1]).Leads(env)
 			asked, now := permissions.Request{Hook: "claude-code", Leads: before}, permissions.Request{Hook: "claude-code", Leads: after}
-			if far := after.Elsewhere(); !after.Unknown && (far == nil || asked.LeadsAs(now)) {
+			if far := after.Symlinks(); !after.Unknown && (far == nil || asked.SameLeads(now)) {
 				t.Errorf("%s: %s: %v", link, call, after)
 			}
 			if before.Unknown && !strings.ContainsAny(call[1], "|~\u00e9?+$\\") && !inAnotherWay.MatchString(call[1]) {
@@ -193,7 +193,7 @@ func TestLinksOfShellsThatKeepTheirFolder(t *testing.T) {
 		if err := os.Symlink("/etc", filepath.Join(at, "sud")); err != nil {
 			t.Fatal(err)
 		}
-		if after := read(); after.LeadsAs(before) || after.Elsewhere()[filepath.Join(at, "sud")] != "/etc" {
+		if after := read(); after.SameLeads(before) || after.Symlinks()[filepath.Join(at, "sud")] != "/etc" {
 			t.Errorf("%s: %v", call, after.Leads)
 		}
 		if err := os.Remove(filepath.Join(at, "sud")); err != nil {
@@ -229,7 +229,7 @@ func TestServersAreWhereTheSessionBegan(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked, now := permissions.Request{Hook: "x", Leads: before}, permissions.Request{Hook: "x", Leads: call.Leads(env)}
-		if asked.LeadsAs(now) || now.Elsewhere()[filepath.Join(name, "n")] != "/etc/shadow" {
+		if asked.SameLeads(now) || now.Symlinks()[filepath.Join(name, "n")] != "/etc/shadow" {
 			t.Errorf("%s: %v", call.Request.Tool, now.Leads)
 		}
 		if err := os.Remove(filepath.Join(name, "n")); err != nil {

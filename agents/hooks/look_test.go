@@ -35,13 +35,13 @@ func TestLook(t *testing.T) {
 		c := Call{Request: permissions.Request{Cwd: folder}}
 		c.use("Edit", []byte(`{"file_path":"`+name+`","new_string":"y","old_string":"x"}`))
 		c.Look()
-		if diff := cmp.Diff(want, c.Request.Was); diff != "" {
+		if diff := cmp.Diff(want, c.Request.Rows); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 	c := Call{Request: permissions.Request{Cwd: folder}}
 	c.use("mcp__x__edit", []byte(`{"file_path":"a.go","new_string":"y","old_string":"x"}`))
-	if c.Look(); c.Request.Was != nil {
+	if c.Look(); c.Request.Rows != nil {
 		t.Error("a file is read for a tool that is not known to edit")
 	}
 }

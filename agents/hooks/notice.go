@@ -14,7 +14,7 @@ import (
 // News is a notice from an agent's hook about something that happened; it asks nothing.
 type News struct {
 	About permissions.About
-	permissions.Telling
+	permissions.CallerMessage
 }
 
 // agentEvent describes one kind of agent event.
@@ -48,11 +48,11 @@ func (d Dialect) News(input []byte, env func(string) string) (n News, ok bool) {
 	}
 	d = d.detect(m)
 	h, known := d.eventOf(m)
-	n = News{About: h.about, Telling: permissions.Telling{
+	n = News{About: h.about, CallerMessage: permissions.CallerMessage{
 		Agent:   d.Name,
 		Session: permissions.Brief(m.optionalText("session_id", "sessionId", "sessionID"), permissions.MaxName),
 		Title:   permissions.Brief(titleOf(m), permissions.MaxTitle),
-		Text:    permissions.Brief(strings.TrimSpace(m.optionalText(h.text...)), permissions.MaxTelling),
+		Text:    permissions.Brief(strings.TrimSpace(m.optionalText(h.text...)), permissions.MaxCallerMessage),
 		Silent:  d.keyboard == nil,
 	}}
 	if d.keyboard != nil && d.keyboard.atKeyboard(env) {

@@ -210,10 +210,10 @@ func TestAtTheKeyboardTheSuggestionsReplaceThePlainQuestion(t *testing.T) {
 				t.Errorf("%s", said.Body)
 			}
 			b := c.engine.begun
-			if len(b) != 1 || b[0].Choices != nil || b[0].Message != "" || !b[0].Ahead || c.engine.withdrawn != b[0].ID {
+			if len(b) != 1 || b[0].Choices != nil || b[0].Message != "" || !b[0].FollowUpExpected || c.engine.withdrawn != b[0].ID {
 				t.Errorf("before, it asked %+v and gave up %s", b, c.engine.withdrawn)
 			}
-			if a := c.engine.asked; len(a) != 1 || len(a[0].Choices) != c.choices || a[0].Ahead {
+			if a := c.engine.asked; len(a) != 1 || len(a[0].Choices) != c.choices || a[0].FollowUpExpected {
 				t.Errorf("then it asked %+v", a)
 			}
 		})
@@ -222,7 +222,7 @@ func TestAtTheKeyboardTheSuggestionsReplaceThePlainQuestion(t *testing.T) {
 	call.Keyboard = true
 	engine := replacing{mixed: mixed{change: plain}}
 	Race(t.Context(), &engine, permissions.CallerUID(1000), call, time.Minute)
-	if engine.withdrawn != "" || engine.begun[0].Ahead {
+	if engine.withdrawn != "" || engine.begun[0].FollowUpExpected {
 		t.Errorf("without suggestions, %+v was given up", engine.begun)
 	}
 	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
@@ -239,7 +239,7 @@ func TestAtTheKeyboardTheSuggestionsReplaceThePlainQuestion(t *testing.T) {
 		if engine.begun[0].Kind != permissions.KindTool {
 			t.Errorf("policy is not asked first about %+v", engine.begun[0])
 		}
-		if q := engine.begun[1]; engine.withdrawn != "" || q.Ahead || len(q.Choices) != 2 || q.Kind != permissions.KindClarification {
+		if q := engine.begun[1]; engine.withdrawn != "" || q.FollowUpExpected || len(q.Choices) != 2 || q.Kind != permissions.KindClarification {
 			t.Errorf("a question at %s: %+v, %s was given up", event, q, engine.withdrawn)
 		}
 	}

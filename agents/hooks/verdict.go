@@ -44,7 +44,7 @@ func Judge(r permissions.Request, err error) Verdict {
 		approved := r.Kind == permissions.KindTool && r.State == permissions.Approved
 		allowed := approved && !result.Error && result.Exit == permissions.ExitYes
 		return Verdict{
-			Allowed: allowed, Unasked: allowed && r.Unasked() && r.RuledBy(permissions.RuleAllows) == "",
+			Allowed: allowed, Unasked: allowed && r.AllowedByPolicy() && r.DecidingRule(permissions.RuleAllows) == "",
 			Open: undecided(r.Outcome()), Reason: result.Text,
 		}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -89,7 +89,7 @@ const exitBlock = 2
 
 // Reply encodes the verdict in the agent's dialect. What the event's format cannot express becomes a denial by exit code.
 func (c Call) Reply(v Verdict) Reply {
-	v.Reason = permissions.Harmless(v.Reason) // agents print it in their terminals
+	v.Reason = permissions.EscapeControls(v.Reason) // agents print it in their terminals
 	if !v.Allowed {
 		v.Reason = cmp.Or(v.Reason, "Not allowed.") // Codex proceeds after a denial without a reason
 	}
@@ -247,7 +247,7 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 		var v Verdict
 		if r, v = h.askOne(c, q, first); c.questions == nil {
 			if v.Allowed {
-				v.Input, v.With = c.echo, r.Answer.With()
+				v.Input, v.With = c.echo, r.Answer.SuggestionNumber()
 			}
 			if v.With > len(c.suggested) {
 				v = Verdict{Reason: "Not allowed: the answer takes a suggestion that was not shown."}
@@ -292,10 +292,10 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 		q.Call = string(q.ID) // so that this hook alone can leave
 	}
 	if until, bounded := h.limited.Deadline(); bounded {
-		q.Stays = time.Until(until)
+		q.ProcessTimeout = time.Until(until)
 	}
 	r, err := h.ask(q)
-	if err == nil && !r.Answers(asked) {
+	if err == nil && !r.IsRowOf(asked) {
 		err = errOther
 	}
 	over := permissions.CodeOf(err) == permissions.CodeToken // revoked or expired, not hung up
@@ -311,7 +311,7 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 			if lost != nil {
 				return permissions.Request{}, Refuse(lost)
 			}
-			if now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath || !now.LeadsAs(asked) {
+			if now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath || !now.SameLeads(asked) {
 				return permissions.Request{}, Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about " +
 					"is not where it leads now; try the same call again."}
 			}

@@ -70,14 +70,14 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if settled.State != permissions.Approved || o.Error || o.Exit != permissions.ExitYes {
 		return denied(o.Text)
 	}
-	if in.Tool == schema.ClaudeAsks && settled.Unasked() && settled.RuledBy(permissions.RuleAllows) == "" {
+	if in.Tool == schema.ClaudeAsks && settled.AllowedByPolicy() && settled.DecidingRule(permissions.RuleAllows) == "" {
 		return answers(ctx, s, r, in.Input)
 	}
 	now := q
 	if now.Leads, err = s.leads(q); err != nil {
 		return denied(err.Error())
 	}
-	if !now.LeadsAs(q) {
+	if !now.SameLeads(q) {
 		return denied("Not allowed: a link was changed while this was asked; try the same call again.")
 	}
 	return said(map[string]any{"behavior": "allow", "updatedInput": settled.Input})
@@ -185,9 +185,9 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	q.ID, q.Call = before.id, cmp.Or(before.call, rand.Text())
 	d := s.dialog(r, v, caller, about, q)
 	began, note := time.Now(), ""
-	if q.Patience > 0 && d.back == "" { // the first progress message says how long people have
+	if q.WantedTimeout > 0 && d.back == "" { // the first progress message says how long people have
 		if begun, err := s.o.Requests.Begin(ctx, caller, q); err == nil { // on failure, Ask retries or reports the error
-			q.ID, note = begun.Request.ID, begun.Request.Shortened(q.Patience)
+			q.ID, note = begun.Request.ID, begun.Request.Shortened(q.WantedTimeout)
 		}
 	}
 	ctx, done := s.attend(ctx, v, r, note, q.ID)
@@ -197,10 +197,10 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 		q.ID, q.Call = "", rand.Text()
 		settled, err = d.ask(ctx, q)
 	}
-	if err == nil && !settled.Answers(q) {
+	if err == nil && !settled.IsRowOf(q) {
 		err = errOther
 	}
-	d.note = cmp.Or(d.note, settled.Shortened(q.Patience))
+	d.note = cmp.Or(d.note, settled.Shortened(q.WantedTimeout))
 	gone := abandonedCall{id: settled.ID, call: q.Call, caller: caller, message: v.message}
 	switch {
 	case err == nil && d.form != nil: // the client calls again
@@ -263,7 +263,7 @@ func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, n
 		case n == 1 && note != "":
 			says = "Waiting for an answer; " + note + "."
 		case n > 1:
-			says = fmt.Sprintf("Still waiting for an answer, after %s.", permissions.SayDuration(time.Since(began).Round(time.Second)))
+			says = fmt.Sprintf("Still waiting for an answer, after %s.", permissions.FormatDuration(time.Since(began).Round(time.Second)))
 			says += s.delayed(ctx, id)
 		}
 		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: says})

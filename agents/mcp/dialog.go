@@ -152,7 +152,7 @@ func (d *dialog) take(ctx context.Context, r permissions.Request, said *mcp.Elic
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
-	_, err := d.server.o.Requests.Reply(ctx, d.caller, r.ID, a, r.Shown())
+	_, err := d.server.o.Requests.Reply(ctx, d.caller, r.ID, a, r.ShownDigest())
 	if refusal := permissions.AsRefusal(err); refusal != nil {
 		d.note = "In the editor: " + refusal.Text
 	} else if err != nil {
@@ -195,7 +195,7 @@ const (
 
 // formOf formats a request as a client's dialog, the agent's words marked line by line; whole is false if it does not fit.
 func formOf(r permissions.Request, revision string) (form *mcp.ElicitParams, whole bool) {
-	lines := []string{"daycared: " + spelled(r.Who()) + " asks you"}
+	lines := []string{"daycared: " + spelled(r.AgentLabel()) + " asks you"}
 	lines = append(lines, quoted(r.Message)...)
 	if r.Details != "" {
 		lines = append(lines, "details:")
@@ -206,7 +206,7 @@ func formOf(r permissions.Request, revision string) (form *mcp.ElicitParams, who
 		silence = "it goes on"
 	}
 	lines = append(lines, fmt.Sprintf("It was put to %s as well; the first answer counts. Without one %s after %s.",
-		strings.Join(r.Asked, ", "), silence, permissions.SayDuration(r.Timeout())))
+		strings.Join(r.Asked, ", "), silence, permissions.FormatDuration(r.Timeout())))
 	form = &mcp.ElicitParams{Mode: "form", Message: strings.Join(lines, "\n"), RequestedSchema: map[string]any{
 		"type": "object", "properties": map[string]any{member: options(r, revision)}, "required": []string{member},
 	}}

@@ -66,12 +66,13 @@ func FuzzArguments(f *testing.F) {
 			t.Fatalf("%s takes %q, which is not strict: %v", name, arguments, err)
 		}
 		again, err := asked[name](canonical)
-		if err != nil || permissions.ComputeDigest(again) != permissions.ComputeDigest(q) || again.Key != q.Key || again.Patience != q.Patience {
+		if err != nil || permissions.ComputeDigest(again) != permissions.ComputeDigest(q) || again.Key != q.Key ||
+			again.WantedTimeout != q.WantedTimeout {
 			t.Fatalf("%s reads %q as %+v, and its canonical form as %+v, %v", name, arguments, q, again, err)
 		}
 		given := inSchema(t, name, canonical)
-		if q.Patience != 0 && (q.Patience < time.Minute || q.Patience > time.Hour || given["timeout_minutes"] == nil) {
-			t.Fatalf("%s waits %s for %q", name, q.Patience, arguments)
+		if q.WantedTimeout != 0 && (q.WantedTimeout < time.Minute || q.WantedTimeout > time.Hour || given["timeout_minutes"] == nil) {
+			t.Fatalf("%s waits %s for %q", name, q.WantedTimeout, arguments)
 		}
 		if name == "approve_tool" && !bytes.Equal(q.Input, given["input"]) {
 			t.Fatalf("%s asks about %q, and was given %q", name, q.Input, given["input"])

@@ -148,7 +148,7 @@ func TestApproveToolLooksAtLinks(t *testing.T) {
 		leads <- now
 		waits := call(t.Context(), c, "approve_tool", shell)
 		r := s.pending(1)[0]
-		if at := r.Elsewhere()["/srv/a"]; at != "/etc/b" {
+		if at := r.Symlinks()["/srv/a"]; at != "/etc/b" {
 			t.Errorf("the card says %q", at)
 		}
 		s.decide(r.ID, permissions.Allow(permissions.Once), "")

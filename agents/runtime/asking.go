@@ -232,8 +232,8 @@ func (sh *turn) endAskingCall(ctx context.Context, c Call, q permissions.Request
 	o := permissions.Result(q)
 	e := Ran{N: c.N, Text: o.Text, Error: o.Error}
 	if t, found := askingTool(c.Tool); found && t.question != nil {
-		if asked, _ := t.question(c.Input); q.Shortened(asked.Patience) != "" {
-			e.Text += "\n(" + q.Shortened(asked.Patience) + ")"
+		if asked, _ := t.question(c.Input); q.Shortened(asked.WantedTimeout) != "" {
+			e.Text += "\n(" + q.Shortened(asked.WantedTimeout) + ")"
 		}
 	}
 	if sh.run.Shows { // the model receives the tool's result

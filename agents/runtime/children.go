@@ -215,8 +215,8 @@ func (sh *turn) notice(ctx context.Context) error {
 	if sh.run.Outcome != agents.Done {
 		about, text = permissions.AboutFailed, strings.TrimSpace(sh.run.Reason+"\n"+text)
 	}
-	err := sh.runtime.approvals.Tell(ctx, sh.session.Caller(), about, permissions.Telling{
-		Session: string(sh.session.ID), Text: permissions.Brief(strings.ToValidUTF8(text, "\ufffd"), permissions.MaxTelling),
+	err := sh.runtime.approvals.Tell(ctx, sh.session.Caller(), about, permissions.CallerMessage{
+		Session: string(sh.session.ID), Text: permissions.Brief(strings.ToValidUTF8(text, "\ufffd"), permissions.MaxCallerMessage),
 	})
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		sh.runtime.log.Warn("run outcome not delivered", "agent", sh.agent.Name, "code", r.Code)

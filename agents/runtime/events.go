@@ -24,7 +24,7 @@ func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permi
 		rt.mu.Unlock()
 		for _, id := range all { // a waiting session is woken when its request ends, and then sees the stop
 			s, err := rt.store.AgentSession(ctx, id)
-			if err != nil || h.Stops(s.Caller()) {
+			if err != nil || h.IsStopOf(s.Caller()) {
 				rt.giveOrder(id, permissions.OrderStop)
 			}
 		}
@@ -37,7 +37,7 @@ func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permi
 		}
 		if waiting {
 			rt.kick(s.ID)
-		} else if a, ok := rt.own[r.Caller.Proven()]; ok && a.Schedule != nil {
+		} else if a, ok := rt.own[r.Caller.ProvenName()]; ok && a.Schedule != nil {
 			a.due.Notify()
 		}
 	}
@@ -69,12 +69,12 @@ func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Tim
 			"but not answer it.", who(r), people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
 }
 
-// who is [permissions.Request.Who], quoted where a claimed name has more than can be seen.
+// who is [permissions.Request.AgentLabel], quoted where a claimed name has more than can be seen.
 func who(r permissions.Request) string {
-	if quoted := strconv.Quote(r.Who()); quoted != `"`+r.Who()+`"` {
+	if quoted := strconv.Quote(r.AgentLabel()); quoted != `"`+r.AgentLabel()+`"` {
 		return quoted
 	}
-	return r.Who()
+	return r.AgentLabel()
 }
 
 func wants(r permissions.Request) string {

@@ -131,7 +131,9 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 
 // approvedBy reports whether q approved this call with the tags that it needs. [agents.Approvals.Use] checked the text of q.
 func (c Call) approvedBy(q permissions.Request) bool {
-	approved := func(asked permissions.Call) bool { return c.is(asked) && q.Only(asked).State == permissions.Approved }
+	approved := func(asked permissions.Call) bool {
+		return c.is(asked) && q.ForCall(asked).State == permissions.Approved
+	}
 	return slices.ContainsFunc(q.ToolCalls(), approved) && len(permissions.Missing(c.Plan.Needs, q.Tags)) == 0
 }
 
@@ -182,7 +184,7 @@ func (sh *turn) useGrants(
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		return nil, r.Text, nil
 	}
-	if err != nil || len(r.Under) == 0 { // permissions from the configuration are not grants
+	if err != nil || len(r.Grants) == 0 { // permissions from the configuration are not grants
 		return nil, "", err
 	}
 	r.Scope = verdict.Scope

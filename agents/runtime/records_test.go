@@ -160,7 +160,7 @@ func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 			s := newEnv(t, a)
 			s.write("go")
 			r := s.card(1)
-			if !r.Ends() {
+			if !r.DenialEndsRun() {
 				t.Error("the card does not say that a denial ends the run")
 			}
 			for _, n := range order {

@@ -87,8 +87,8 @@ func runKey(t agents.Timetable) string { return t.Agent + "/" + t.Next.UTC().For
 func (rt *Runtime) requestTags(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
 	q, err := rt.approvals.Submit(ctx, permissions.AgentCaller(a.Name), permissions.Request{
 		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),
-		Reason:   "My run at " + t.Next.UTC().Format("2006-01-02 15:04 MST") + " will need this: " + short(a.Prompt, maxQuoted),
-		Patience: max(t.Next.Sub(rt.now()).Truncate(time.Second), 0), Widest: permissions.Once,
+		Reason:        "My run at " + t.Next.UTC().Format("2006-01-02 15:04 MST") + " will need this: " + short(a.Prompt, maxQuoted),
+		WantedTimeout: max(t.Next.Sub(rt.now()).Truncate(time.Second), 0), Widest: permissions.Once,
 		Key: runKey(t),
 	})
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {

@@ -280,7 +280,7 @@ func (c Call) is(asked permissions.Call) bool {
 
 // answer decides one call. It runs only if its own entry in the request was approved and is identical to it.
 func (r *Run) answer(c *Call, q permissions.Request, answer permissions.Call, voided string) {
-	alone := q.Only(answer)
+	alone := q.ForCall(answer)
 	told := permissions.Result(alone)
 	switch {
 	case !c.is(answer):

@@ -207,12 +207,12 @@ func (sh *turn) request(calls []Call) permissions.Request {
 	}
 	q.Details = strings.Join(details, "\n")
 	if len(calls) == 1 {
-		q.Tool, q.Input, q.AffectedPath, q.Was = calls[0].Tool, calls[0].Input, calls[0].Plan.AffectedPath, calls[0].Plan.Was
+		q.Tool, q.Input, q.AffectedPath, q.Rows = calls[0].Tool, calls[0].Input, calls[0].Plan.AffectedPath, calls[0].Plan.Was
 		return q
 	}
 	for _, c := range calls {
 		q.Calls = append(q.Calls, permissions.Call{
-			Tool: c.Tool, Input: c.Input, AffectedPath: c.Plan.AffectedPath, Ends: sh.agent.Terminates, Was: c.Plan.Was,
+			Tool: c.Tool, Input: c.Input, AffectedPath: c.Plan.AffectedPath, EndsRun: sh.agent.Terminates, Rows: c.Plan.Was,
 		})
 	}
 	return q

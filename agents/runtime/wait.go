@@ -58,7 +58,7 @@ func (sh *turn) closing(q permissions.Request, void bool, stopped string) agents
 	c := agents.Commit{Records: agents.Closing(sh.session, q, void, stopped, sh.runtime.stamp())}
 	for i, answer := range sh.run.answers(q) {
 		if call := sh.run.Calls[i]; call.Decision == Asks {
-			c.Artifacts = append(c.Artifacts, agents.Verdict(sh.execution(call), q.Only(answer), void || !call.is(answer)))
+			c.Artifacts = append(c.Artifacts, agents.Verdict(sh.execution(call), q.ForCall(answer), void || !call.is(answer)))
 		}
 	}
 	return c

@@ -76,7 +76,7 @@ type extra struct {
 func (e extra) add(q permissions.Request, minutes *float64) permissions.Request {
 	q.Details, q.Key = e.Details, e.Key
 	if minutes != nil {
-		q.Patience = time.Duration(*minutes * float64(time.Minute)).Truncate(time.Second)
+		q.WantedTimeout = time.Duration(*minutes * float64(time.Minute)).Truncate(time.Second)
 	}
 	return q
 }

@@ -147,7 +147,7 @@ func (c *CLI) submit(ctx context.Context, asks *client.Client, q *question) (per
 		if timing.Pause(ctx, full.After) != nil {
 			return s, endedBefore()
 		}
-		q.request.Patience = max(time.Second, time.Until(q.began.Add(q.timeout)))
+		q.request.WantedTimeout = max(time.Second, time.Until(q.began.Add(q.timeout)))
 	}
 }
 
@@ -162,7 +162,7 @@ func (c *CLI) complete(q *question) (err error) {
 	if q.timed != nil && q.timed() && q.timeout < time.Second {
 		return usage("--timeout %s is too short; it is at least 1s", q.timeout)
 	}
-	r.Patience = q.timeout
+	r.WantedTimeout = q.timeout
 	q.began = time.Now()
 	r.ID = permissions.NewID(q.began) // proposed, so that it can be cancelled before the first reply
 	if q.details != "" {
@@ -201,7 +201,7 @@ func (q *question) checkText() error {
 }
 
 func (c *CLI) tellCommand() *cobra.Command {
-	t := permissions.Telling{}
+	t := permissions.CallerMessage{}
 	cmd := newCommand("tell NAME TEXT", arguments(cobra.ExactArgs(2), "the name of a person, and a text"),
 		func(cmd *cobra.Command, args []string) error {
 			if args[0] == "" {
@@ -214,7 +214,7 @@ func (c *CLI) tellCommand() *cobra.Command {
 				}
 				t.Text = strings.TrimRight(text, "\n")
 			}
-			if err := t.Validate(permissions.AboutSays); err != nil {
+			if err := t.Validate(permissions.AboutText); err != nil {
 				return usage("%s", err)
 			}
 			return c.tell(cmd.Context(), args[0], t)
@@ -225,13 +225,13 @@ func (c *CLI) tellCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *CLI) tell(ctx context.Context, name string, t permissions.Telling) error {
+func (c *CLI) tell(ctx context.Context, name string, t permissions.CallerMessage) error {
 	asks, err := c.agentClient()
 	if err != nil {
 		return err
 	}
 	defer asks.Close()
-	to, err := asks.Tell(ctx, name, permissions.AboutSays, t)
+	to, err := asks.Tell(ctx, name, permissions.AboutText, t)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func (c *CLI) outcome(q *question, progress *progress, s permissions.RequestView
 	} else {
 		text := result.Text // unescaped, for programs that compare it
 		if out, isFile := c.Out.(*os.File); !isFile || terminal.IsTerminal(out) {
-			text = card.Spell(permissions.Harmless(text))
+			text = card.Spell(permissions.EscapeControls(text))
 		}
 		fmt.Fprintln(c.Out, text)
 	}
@@ -363,5 +363,5 @@ func (p *progress) tell(s permissions.RequestView) {
 	if short := r.Shortened(p.wanted); short != "" {
 		line = append(line, short)
 	}
-	fmt.Fprintln(p.cli.Err, card.Spell(permissions.Harmless(strings.Join(line, " · "))))
+	fmt.Fprintln(p.cli.Err, card.Spell(permissions.EscapeControls(strings.Join(line, " · "))))
 }

@@ -173,6 +173,6 @@ func waiting(n int) permissions.Opening {
 	r.Options = permissions.Offer(r, []permissions.Scope{permissions.Once}, permissions.Scope{})
 	return permissions.Opening{Request: r, Copies: []permissions.Copy{{
 		Request: r.ID, Person: "fay", Connector: "telegram", Ref: fmt.Sprint(n), Button: permissions.NewButton(), Shown: r.Revision,
-		Since: now, SentAt: now,
+		DueAt: now, SentAt: now,
 	}}}
 }

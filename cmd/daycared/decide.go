@@ -138,7 +138,7 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 		if err := c.confirmRule(cmd.Context(), client, *p.Proposal, d.Really, name); err != nil {
 			return err
 		}
-		d.Rule = p.Proposal.Rule.Check()
+		d.Rule = p.Proposal.Rule.Fingerprint()
 		s, err = client.Decide(cmd.Context(), d)
 	}
 	if err != nil && c.asJSON {
@@ -153,7 +153,7 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 // confirmRule prints the rule that an answer gives, and returns an error unless somebody wants it given.
 func (c *CLI) confirmRule(ctx context.Context, client *admin.Client, p permissions.Proposal, really bool, name string) error {
 	if c.asJSON && !really {
-		return cmp.Or(c.json(wire.Proposal{Proposal: p, Name: p.Rule.Check()}), error(exitCode(permissions.ExitOther)))
+		return cmp.Or(c.json(wire.Proposal{Proposal: p, Name: p.Rule.Fingerprint()}), error(exitCode(permissions.ExitOther)))
 	}
 	for _, row := range card.Proposed(p, here(ctx, client)) {
 		c.say("%s", card.Spell(card.Plain(row)))
@@ -199,7 +199,7 @@ func (c *CLI) withOffer(err error, r permissions.Request, name string) error {
 func answering(a permissions.Answer, r permissions.Request, name string) string {
 	scope, allows := a.Scope()
 	switch {
-	case a.With() > 0:
+	case a.SuggestionNumber() > 0:
 		return "answer " + name + " " + string(a)
 	case allows:
 		words := "approve " + name + " --scope " + scope.String()

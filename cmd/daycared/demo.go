@@ -190,7 +190,7 @@ func (d *demo) ran(r permissions.Request) (string, error) {
 	if d.kills > 0 {
 		across = "across a restart · "
 	}
-	return fmt.Sprintf("%sran exactly once, as shown (sha256 %s)", across, r.Shown().Short()), nil
+	return fmt.Sprintf("%sran exactly once, as shown (sha256 %s)", across, r.ShownDigest().Short()), nil
 }
 
 // sum prints the summary and checks that no answer was lost.

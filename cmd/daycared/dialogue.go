@@ -31,7 +31,7 @@ type dialogue struct {
 var errLeft = &problem{Text: "left before the end", Code: codeEnded, Exit: permissions.ExitCancelled}
 
 func (d dialogue) say(format string, args ...any) {
-	fmt.Fprintln(d.out, wrapRows(card.Spell(permissions.Harmless(fmt.Sprintf(format, args...))), widthOf(d.out)))
+	fmt.Fprintln(d.out, wrapRows(card.Spell(permissions.EscapeControls(fmt.Sprintf(format, args...))), widthOf(d.out)))
 }
 
 // ask reads a line; an empty one means usual.

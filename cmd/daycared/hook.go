@@ -79,7 +79,7 @@ func (c *CLI) notice(ctx context.Context, d hooks.Dialect) {
 		return
 	}
 	defer asks.Close()
-	_, _ = asks.Tell(ctx, "", n.About, n.Telling)
+	_, _ = asks.Tell(ctx, "", n.About, n.CallerMessage)
 }
 
 func gateFlag(cmd *cobra.Command, gate *string) {
@@ -187,7 +187,7 @@ func (c *CLI) ownSettings(d hooks.Dialect, call hooks.Call) error {
 		set, _ = rules.Compile([]rules.Rule{{Deny: deny[:1]}})
 	}
 	q := call.Request
-	input, _ := q.Whole(permissions.Call{Input: q.Input})
+	input, _ := q.FullInput(permissions.Call{Input: q.Input})
 	v := set.Judge(rules.Call{
 		Dialect: d.Name, Tool: q.Tool, Input: input, Folder: q.Cwd, Root: q.Cwd, Resolve: own.Resolve, At: time.Now(),
 	})
@@ -267,7 +267,7 @@ func (c *CLI) hookInput(ctx context.Context) ([]byte, error) {
 // reply prints a verdict. If it cannot be written, the exit code denies.
 func (c *CLI) reply(r hooks.Reply) error {
 	if r.Complaint != "" {
-		fmt.Fprintln(c.Err, card.Spell(permissions.Harmless(r.Complaint)))
+		fmt.Fprintln(c.Err, card.Spell(permissions.EscapeControls(r.Complaint)))
 	}
 	if len(r.Body) > 0 {
 		if _, err := c.Out.Write(r.Body); err != nil {

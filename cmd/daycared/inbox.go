@@ -103,7 +103,7 @@ func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 	if !known && (r.State != permissions.Pending || others) { // the daemon's own account receives what others are asked, too
 		return nil
 	}
-	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, Lately: s.Lately, To: i.person}
+	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, Lately: s.Recent, To: i.person}
 	if known {
 		if r.State != permissions.Pending {
 			delete(i.shown, r.ID)
@@ -117,7 +117,7 @@ func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 
 // say shows the lines of a message. Errors of a closed screen are ignored.
 func (i *inbox) say(lines []string) {
-	row := func(line string) string { return card.Spell(permissions.Harmless(line)) } // they were formatted for a chat
+	row := func(line string) string { return card.Spell(permissions.EscapeControls(line)) } // they were formatted for a chat
 	_ = i.screen.Say(strings.Join(wire.Map(lines, row), "\n"))
 }
 

@@ -124,7 +124,7 @@ func (l *pendingList) print(page []permissions.RequestView) error {
 		}
 		wants := oneRow(card.Wants(s.Request))
 		rows = append(rows, []string{
-			s.Code, oneRow(card.Visible(s.Request.Who())), wants, time.Until(s.Request.Deadline).Truncate(time.Second).String() + " left",
+			s.Code, oneRow(card.Visible(s.Request.AgentLabel())), wants, time.Until(s.Request.Deadline).Truncate(time.Second).String() + " left",
 			fmt.Sprintf("%d waiting%s%s", s.Waiting, quorum(s.Request), map[bool]string{true: "\thigh risk"}[s.Request.HighRisk]),
 		})
 		l.cut = l.cut || strings.Contains(wants, " …")
@@ -202,8 +202,8 @@ func (c *CLI) showCommand() *cobra.Command {
 			}
 			options := here(cmd.Context(), client)
 			options.Reveal, options.Width = reveal, cmp.Or(c.width(), math.MaxInt) // output to a pager is for a terminal too
-			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, Lately: s.Lately}, options))
-			fmt.Fprintln(c.Out, s.Request.Shown())
+			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, Lately: s.Recent}, options))
+			fmt.Fprintln(c.Out, s.Request.ShownDigest())
 			if s.Request.State != permissions.Pending {
 				fmt.Fprintln(c.Out, card.Spell(card.Settled(s.Request, options)))
 			}
@@ -283,7 +283,7 @@ func nearRequest(ctx context.Context, client *admin.Client, name string, refused
 		return refused
 	}
 	r := list[slices.Index(names, near)].Request
-	return adding(refused, near+" ("+spelled(r.Who())+" wants "+oneRow(card.Wants(r))+")")
+	return adding(refused, near+" ("+spelled(r.AgentLabel())+" wants "+oneRow(card.Wants(r))+")")
 }
 
 // adding adds a suggestion to the refusal of a name, if there is one.
@@ -470,7 +470,7 @@ func (c *CLI) printRevoked(took permissions.Revoked, o card.Options) error {
 func covers(g permissions.Grant, from permissions.RequestView) string {
 	words := spelled(permissions.DescribeTags(g.Tags))
 	switch {
-	case g.Trust():
+	case g.IsTrust():
 		_, in := g.Rule.Patterns()
 		words = "what is read completely and stays in " + spelled(in) + ", trusted"
 	case g.Rule != "":
@@ -494,7 +494,7 @@ func covers(g permissions.Grant, from permissions.RequestView) string {
 	}
 	if g.Session != "" {
 		session := ", session "
-		if !(permissions.Caller{Name: g.Caller}).Ours() {
+		if !(permissions.Caller{Name: g.Caller}).IsOurs() {
 			session = ", the session that it calls "
 		}
 		words += session + spelled(g.Session)
@@ -505,7 +505,7 @@ func covers(g permissions.Grant, from permissions.RequestView) string {
 // lasts describes how long a grant lasts.
 func lasts(g permissions.Grant, zone *time.Location) string {
 	switch {
-	case g.Idles():
+	case g.EndsWhenIdle():
 		return "until unused on " + when(g.Until, zone)
 	case !g.Until.IsZero():
 		return "until " + when(g.Until, zone)

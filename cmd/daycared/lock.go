@@ -92,12 +92,12 @@ func (c *CLI) printLock(l admin.Lock, since time.Time, o card.Options) error {
 		switch {
 		case i < len(l.Voided):
 			what = "taken back"
-		case r.Kind == permissions.KindPermission && r.Scope == permissions.Once && r.Caller.Ours():
+		case r.Kind == permissions.KindPermission && r.Scope == permissions.Once && r.Caller.IsOurs():
 			what = "used since, and held until its run ends"
 		case slices.ContainsFunc(took, func(g permissions.Revoked) bool { return g.Grant.Request == r.ID }):
 			what = "used since for what was asked, and the grant that it left is taken back below"
 		}
-		fmt.Fprintf(c.Out, "%s: %s wants %s\n", what, spelled(r.Who()), oneRow(card.Wants(r)))
+		fmt.Fprintf(c.Out, "%s: %s wants %s\n", what, spelled(r.AgentLabel()), oneRow(card.Wants(r)))
 	}
 	for _, revoked := range took {
 		if err := c.printRevoked(revoked, o); err != nil {

@@ -116,13 +116,13 @@ func spelled(text string) string { return card.Spell(card.Visible(text)) }
 
 // say prints one line to stderr. Control characters are neutralized, since it may quote other people's text.
 func (c *CLI) say(format string, args ...any) {
-	text := card.Spell(permissions.Harmless(fmt.Sprintf(format, args...)))
+	text := card.Spell(permissions.EscapeControls(fmt.Sprintf(format, args...)))
 	fmt.Fprint(c.Err, wrapRows("daycared: "+text+"\n", widthOf(c.Err)))
 }
 
 // print writes to stdout. Control characters are neutralized, since the text may contain file names or other people's text.
 func (c *CLI) print(format string, args ...any) {
-	fmt.Fprint(c.Out, card.Spell(permissions.Harmless(fmt.Sprintf(format, args...))))
+	fmt.Fprint(c.Out, card.Spell(permissions.EscapeControls(fmt.Sprintf(format, args...))))
 }
 
 // result prints what a command did: as JSON if that was asked for, otherwise as a sentence.

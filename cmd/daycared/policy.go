@@ -120,7 +120,7 @@ func (c *CLI) stored(ctx context.Context, since string) (calls []rules.Past, err
 		return nil, err
 	}
 	all, err := pages(func(after permissions.ID) ([]permissions.Request, error) {
-		return client.History(ctx, permissions.Past{Since: from, After: after})
+		return client.History(ctx, permissions.HistoryQuery{Since: from, After: after})
 	}, func(r permissions.Request) permissions.ID { return r.ID })
 	for _, r := range all {
 		for _, call := range r.ToolCalls() {
@@ -133,14 +133,14 @@ func (c *CLI) stored(ctx context.Context, since string) (calls []rules.Past, err
 // pastOf returns a stored call with its outcome.
 func pastOf(r permissions.Request, call permissions.Call) rules.Past {
 	dialect := r.Hook
-	if r.Caller.Ours() {
+	if r.Caller.IsOurs() {
 		dialect = cmp.Or(dialect, acts.Daycared)
 	}
-	ended := r.Only(call)
+	ended := r.ForCall(call)
 	person := ended.DecidedBy != "" && ended.DecidedVia != permissions.ViaGrant
 	return rules.Past{
 		Call: rules.Call{
-			Agent: r.Caller.Proven(), Dialect: dialect, Tool: call.Tool, Input: call.Input, Folder: r.Cwd, Root: r.Cwd,
+			Agent: r.Caller.ProvenName(), Dialect: dialect, Tool: call.Tool, Input: call.Input, Folder: r.Cwd, Root: r.Cwd,
 			Resolve: filepath.Clean, At: time.Now(),
 		},
 		Request: r.ID, At: r.CreatedAt, Allowed: person && ended.State == permissions.Approved,
@@ -358,7 +358,7 @@ func (c *CLI) explainCommand(set *rules.Set, p policyTest) error {
 		v.Acts[i].Effect = cmp.Or(v.Acts[i].Effect, rules.Ask)
 	}
 	input, _ := json.Marshal(map[string]string{"command": p.command}) // a text
-	risks := acts.Reads(permissions.Request{Cwd: folder}, permissions.Call{Tool: "run_command", Input: input}).Risks
+	risks := acts.ReadCall(permissions.Request{Cwd: folder}, permissions.Call{Tool: "run_command", Input: input}).Risks
 	if c.asJSON {
 		return c.json(map[string]any{
 			"command": p.command, "folder": folder, "effect": cmp.Or(v.Effect, rules.Ask), "rule": v.Rule, "why": v.Why, "exact": v.Exact,

@@ -163,7 +163,7 @@ func led(ts *testscript.TestScript, neg bool, args []string) {
 func refusals(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, refusal := range []error{
 		permissions.Invalid(errors.New("a reason is missing")), permissions.Forbidden("x"), permissions.OwnFiles("@read:/srv"),
-		permissions.KeyTaken(), permissions.NoRoute("deploy"), permissions.Stopped("fay"), permissions.Rest(time.Second),
+		permissions.KeyTaken(), permissions.NoRoute("deploy"), permissions.Stopped("fay"), permissions.CoolingDown(time.Second),
 		permissions.Limit(time.Second), permissions.UnknownToken(), permissions.SuspendedToken("01J"), permissions.TokenNeeded(),
 		permissions.KeyWithoutName(), permissions.Unknown("K7F3Q"), permissions.NotYours(), permissions.Broken("the disk is full"),
 		permissions.RevokedBasis(), context.Canceled, errors.New("an accident"),

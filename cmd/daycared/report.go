@@ -34,7 +34,7 @@ func (c *CLI) reportCommand() *cobra.Command {
 		}
 		made := newReport(from, now, me.Location())
 		err = eachPage("", func(after permissions.ID) ([]permissions.Request, error) {
-			return client.History(cmd.Context(), permissions.Past{Since: from, Limit: laterPages, After: after})
+			return client.History(cmd.Context(), permissions.HistoryQuery{Since: from, Limit: laterPages, After: after})
 		}, func(r permissions.Request) permissions.ID { return r.ID }, func(page []permissions.Request) error {
 			for _, r := range page {
 				made.add(r)
@@ -140,9 +140,9 @@ func newReport(since, until time.Time, zone *time.Location) *report {
 func (m *report) add(r permissions.Request) {
 	if r.DecidedVia == permissions.ViaGrant {
 		switch {
-		case len(r.Under) > 0:
+		case len(r.Grants) > 0:
 			m.Unasked.Grants++
-		case r.RuledBy(permissions.RuleAllows) != "":
+		case r.DecidingRule(permissions.RuleAllows) != "":
 			m.Unasked.Rules++
 		default:
 			m.Unasked.Policy++

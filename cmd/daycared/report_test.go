@@ -43,7 +43,7 @@ func TestReportCounts(t *testing.T) {
 	at(12*time.Hour, 3*time.Second, permissions.Answered, "sam", func(r *permissions.Request) {
 		r.Kind, r.Tool = permissions.KindClarification, ""
 	})
-	at(0, 0, permissions.Approved, "", unasked, func(r *permissions.Request) { r.Under = []permissions.ID{"g"} })
+	at(0, 0, permissions.Approved, "", unasked, func(r *permissions.Request) { r.Grants = []permissions.ID{"g"} })
 	at(0, 0, permissions.Approved, "", unasked, func(r *permissions.Request) {
 		r.Ruled = []permissions.Ruling{{Effect: permissions.RuleAllows, Rule: 3}}
 	})

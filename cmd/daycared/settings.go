@@ -101,7 +101,7 @@ func policy(cfg *config.Config) permissions.Policy {
 		Auto: cfg.Tools.Auto, OwnAuto: cfg.DefaultAuto(), Gated: cfg.Tools.Gated, Forbidden: cfg.Tools.Forbidden,
 		Sandboxed:     cfg.Sandboxed && cfg.Sandbox,
 		HighRiskTools: cfg.HighRisk.Tools, HighRiskTags: cfg.HighRisk.Tags,
-		HighRiskEffects: cfg.HighRisk.Kinds, HighRiskPatterns: cfg.HighRisk.Patterns, OnceEnough: !cfg.HighRisk.Enabled,
+		HighRiskEffects: cfg.HighRisk.Kinds, HighRiskPatterns: cfg.HighRisk.Patterns, NoHighRisk: !cfg.HighRisk.Enabled,
 		Ordinary: permissions.Ordinary{
 			Tools: cfg.HighRisk.Except.Tools, Effects: cfg.HighRisk.Except.Kinds, Patterns: cfg.HighRisk.Except.Patterns,
 		},

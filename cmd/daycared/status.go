@@ -275,7 +275,7 @@ func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 		row("locked", "%s, %s; see: daycared unlock %s", l.Person, lockedSince(l), l.Person)
 	}
 	for _, a := range s.StoppedAgents {
-		name := permissions.Caller{Name: a.Agent}.Proven()
+		name := permissions.Caller{Name: a.Agent}.ProvenName()
 		if a.StoppedBy == "" {
 			row("muted", "%s, since %s; too much of it was denied or ignored; it asks nothing until: daycared resume %[1]s",
 				spelled(name), stamp(a.StoppedAt, time.Local))

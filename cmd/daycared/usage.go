@@ -272,7 +272,7 @@ func (c *CLI) codes() source {
 		return client.List(ctx, "", 0)
 	},
 		func(s permissions.RequestView) string {
-			return fmt.Sprintf("%s\t%s wants %s", s.Code, spelled(s.Request.Who()), oneRow(card.Wants(s.Request)))
+			return fmt.Sprintf("%s\t%s wants %s", s.Code, spelled(s.Request.AgentLabel()), oneRow(card.Wants(s.Request)))
 		})
 }
 

@@ -207,7 +207,7 @@ func TestUnknownCallersSeeNothing(t *testing.T) {
 		"inbox":   func() error { return c.Inbox(t.Context(), func(permissions.RequestView) error { return nil }) },
 		"void":    func() error { _, err := c.Void(t.Context(), connectors.Identity{}, string(r.ID)); return err },
 		"grants":  func() error { _, err := c.Grants(t.Context(), connectors.Identity{}, "", 99); return err },
-		"history": func() error { _, err := c.History(t.Context(), permissions.Past{}); return err },
+		"history": func() error { _, err := c.History(t.Context(), permissions.HistoryQuery{}); return err },
 		"revoke":  func() error { _, err := c.Revoke(t.Context(), connectors.Identity{}, "01J"); return err },
 		"agents":  func() error { _, err := c.Sessions(t.Context(), true, "", 0); return err },
 		"agent":   func() error { _, err := c.Session(t.Context(), "01J"); return err },
@@ -319,7 +319,7 @@ func TestABrokenStoreIsToldEverywhere(t *testing.T) {
 		"audit":   func() error { _, err := c.Audit(t.Context(), 0, 0); return err },
 		"void":    func() error { _, err := c.Void(t.Context(), connectors.Identity{}, string(r.ID)); return err },
 		"grants":  func() error { _, err := c.Grants(t.Context(), connectors.Identity{}, "", 99); return err },
-		"history": func() error { _, err := c.History(t.Context(), permissions.Past{}); return err },
+		"history": func() error { _, err := c.History(t.Context(), permissions.HistoryQuery{}); return err },
 		"agents":  func() error { _, err := c.Sessions(t.Context(), true, "", 0); return err },
 		"agent":   func() error { _, err := c.Session(t.Context(), "01J"); return err },
 		"stop":    func() error { _, err := c.StopAll(t.Context(), connectors.Identity{}); return err },
@@ -428,7 +428,7 @@ func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
 			told[of[0]] = s.Properties["payload"]
 		}
 	}
-	for _, name := range permissions.EventsOf() {
+	for _, name := range permissions.EventTypes() {
 		payload, found := told[name]
 		if !found || len(payload.Properties) != len(server.Events().Events[name].Payload) {
 			t.Errorf("of %s there are %v", name, payload.Properties)

@@ -18,10 +18,10 @@ import (
 )
 
 type presence struct {
-	Agent      string               `json:"agent"`
-	Foreground bool                 `json:"foreground" doc:"messages go to it"`
-	Activity   permissions.Activity `json:"activity"`
-	Unheard    int                  `json:"unheard" doc:"messages that it does not have yet"`
+	Agent       string               `json:"agent"`
+	Foreground  bool                 `json:"foreground" doc:"messages go to it"`
+	Activity    permissions.Activity `json:"activity"`
+	Undelivered int                  `json:"unheard" doc:"messages that it does not have yet"`
 }
 
 type (

@@ -40,7 +40,7 @@ func (d *talked) Agents(_ context.Context, id connectors.Identity) ([]permission
 	if name, err := d.Who(id); err != nil || name != "fay" || id.Via != admin.Name {
 		return nil, permissions.NoAgent()
 	}
-	return []permissions.Presence{{Agent: "helper", Foreground: true, Activity: permissions.Running, Unheard: 2}, {Agent: "coder"}}, nil
+	return []permissions.Presence{{Agent: "helper", Foreground: true, Activity: permissions.Running, Undelivered: 2}, {Agent: "coder"}}, nil
 }
 
 func (d *talked) Use(ctx context.Context, id connectors.Identity, name string) (string, error) {

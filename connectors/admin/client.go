@@ -89,7 +89,7 @@ func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]p
 }
 
 // History lists at most of.Limit settled requests, oldest first; 0 is the daemon's limit.
-func (c *Client) History(ctx context.Context, of permissions.Past) ([]permissions.Request, error) {
+func (c *Client) History(ctx context.Context, of permissions.HistoryQuery) ([]permissions.Request, error) {
 	query := url.Values{}
 	if !of.Since.IsZero() {
 		query.Set("since", of.Since.Format(time.RFC3339Nano))

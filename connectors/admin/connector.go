@@ -310,7 +310,7 @@ type Operations interface {
 	// WithLately adds what its caller did before a pending request, as that identity may see it.
 	WithLately(ctx context.Context, id connectors.Identity, v permissions.RequestView) permissions.RequestView
 	// History lists what is settled, oldest first: to the operator everything, to a person what was put to them.
-	History(ctx context.Context, id connectors.Identity, of permissions.Past) ([]permissions.Request, error)
+	History(ctx context.Context, id connectors.Identity, of permissions.HistoryQuery) ([]permissions.Request, error)
 	// GiveRule gives the caller of an approved request the rule with these patterns, for calls in a folder. It is for an operator who could
 	// have allowed the request alone, and the rule must load and cover something of the request.
 	GiveRule(ctx context.Context, id connectors.Identity, request permissions.ID, allow []string, in string) (permissions.Grant, error)

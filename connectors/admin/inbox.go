@@ -275,7 +275,7 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 
 // toCome reports whether a copy is this person's, here, and not due yet: it will be sent.
 func (s *stream) toCome(c permissions.Copy) bool {
-	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == "" && c.Since.After(time.Now())
+	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == "" && c.DueAt.After(time.Now())
 }
 
 func (s *stream) tell(ctx context.Context, p permissions.RequestView) error {

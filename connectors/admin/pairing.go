@@ -182,7 +182,7 @@ type Lock struct {
 func fromLock(l permissions.Locked, over bool) Lock {
 	return Lock{
 		Person: l.Person, Locked: !over, LockedAt: l.At.UTC(), LockedBy: l.By, Via: l.Via,
-		Holds: l.Holds, Already: l.Already, Unsaved: l.Unsaved != nil,
+		Holds: l.OtherNames, Already: l.Already, Unsaved: l.Unsaved != nil,
 		Unlocking: wire.Map(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their accounts
 		Voided:    plainly(l.Voided), Used: plainly(l.Used), Revoked: wire.Map(l.Revoked, revokedOf),
 	}

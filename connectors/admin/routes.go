@@ -154,7 +154,7 @@ type historyInput struct {
 }
 
 func (r *routes) history(ctx context.Context, in *historyInput) ([]wire.Request, error) {
-	of := permissions.Past{Since: in.Since, Caller: in.Agent, After: in.After, Limit: in.Limit}
+	of := permissions.HistoryQuery{Since: in.Since, Caller: in.Agent, After: in.After, Limit: in.Limit}
 	found, err := r.engine.History(ctx, who(ctx), of)
 	return wire.Map(found, func(q permissions.Request) wire.Request {
 		q.Details = ""

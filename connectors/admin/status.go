@@ -160,9 +160,9 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 func closes(r permissions.Record) string {
 	switch r.Type {
 	case permissions.GrantRevoked:
-		return "daycared revoke " + r.Row()
+		return "daycared revoke " + r.RowName()
 	case permissions.TokenRevoked:
-		return "daycared token revoke " + r.Row()
+		return "daycared token revoke " + r.RowName()
 	}
 	return "daycared unpair " + r.Detail["person"] + " --via " + r.Detail["via"]
 }

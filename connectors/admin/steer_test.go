@@ -60,15 +60,15 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 	if err != nil || ran.State != permissions.Approved {
 		t.Fatalf("under the grant: %v, %v", ran.State, err)
 	}
-	past, err := fay.History(t.Context(), permissions.Past{})
+	past, err := fay.History(t.Context(), permissions.HistoryQuery{})
 	if err != nil || len(past) != 1 || past[0].ID != mine.ID || past[0].Caller.Name != mine.Caller.Name {
 		t.Fatalf("what was put to fay: %+v, %v", past, err)
 	}
-	past, err = operator.History(t.Context(), permissions.Past{After: theirs.ID, Limit: 1})
+	past, err = operator.History(t.Context(), permissions.HistoryQuery{After: theirs.ID, Limit: 1})
 	if err != nil || len(past) != 1 || past[0].ID != ran.ID || past[0].State != permissions.Approved {
 		t.Fatalf("what came after: %+v, %v", past, err)
 	}
-	if past, err := operator.History(t.Context(), permissions.Past{}); err != nil || len(past) != 3 || past[1].ID != theirs.ID {
+	if past, err := operator.History(t.Context(), permissions.HistoryQuery{}); err != nil || len(past) != 3 || past[1].ID != theirs.ID {
 		t.Fatalf("everything: %+v, %v", past, err)
 	}
 	took, err := fay.Revoke(t.Context(), connectors.Identity{}, list[0].ID)

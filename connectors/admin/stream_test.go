@@ -126,7 +126,7 @@ func TestAnInboxThatOpensWhileARequestIsSent(t *testing.T) {
 			r.Caller, r.Session, r.Asked, r.Quorum = permissions.CallerUID(1), string(r.ID), []string{"fay"}, 1
 			r.Digest = permissions.ComputeDigest(r)
 			r, _, err := env.Store.Open(ctx, permissions.Opening{
-				Request: r, Copies: []permissions.Copy{{Request: r.ID, Person: "fay", Connector: Name, Since: due}},
+				Request: r, Copies: []permissions.Copy{{Request: r.ID, Person: "fay", Connector: Name, DueAt: due}},
 			})
 			if err != nil {
 				t.Fatal(err)

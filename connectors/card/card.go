@@ -182,7 +182,7 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		s.row(o.Text("It also needs:"))
 		s.block(Action, "", tags(r.Missing(), o))
 	}
-	leads := r.Elsewhere()
+	leads := r.Symlinks()
 	for _, name := range slices.Sorted(maps.Keys(leads)) {
 		says := name
 		if r.Cwd != "" {
@@ -271,16 +271,16 @@ func (s *sheet) environment(r permissions.Request) {
 // terms adds how the request is decided.
 func (s *sheet) terms(r permissions.Request, o Options) {
 	s.in = inTerms
-	if r.Beyond > 0 {
-		s.row(o.Plural(r.Beyond, "Asked because it is beyond the %d call a minute that may run unasked.|"+
+	if r.ExceededRate > 0 {
+		s.row(o.Plural(r.ExceededRate, "Asked because it is beyond the %d call a minute that may run unasked.|"+
 			"Asked because it is beyond the %d calls a minute that may run unasked."))
 	}
-	if n := r.Refused(); n > 0 {
+	if n := r.PromptsRefused(); n > 0 {
 		s.row(o.Plural(n, "%d request of this agent was denied or ignored within ten minutes, so this card is silent and takes a second yes.|"+
 			"%d requests of this agent were denied or ignored within ten minutes, so this card is silent and takes a second yes."))
 	}
 	for _, by := range r.Ruled {
-		if by.Refused == 0 && by.Effect == permissions.RuleAsks {
+		if by.PromptsRefused == 0 && by.Effect == permissions.RuleAsks {
 			why := ""
 			if by.Why != "" {
 				why = ", " + quoted(by.Why)
@@ -288,7 +288,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 			s.row(o.Sprintf("Always asked: rule %d%s.", by.Rule, why))
 		}
 	}
-	if r.Ends() {
+	if r.DenialEndsRun() {
 		s.row(o.Text("Denying one call ends the run; then none of them is run."))
 	}
 	if r.Quorum > 1 {
@@ -298,7 +298,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 		s.row(o.Text("Nobody waits for it just now; an answer is kept for the agent."))
 	}
 	switch {
-	case r.DeniesSilence():
+	case r.DeniedIfUnanswered():
 		s.row(o.Sprintf("If nobody answers by %s, it is not answered.", Until(r, o)))
 	case r.Kind == permissions.KindClarification && len(r.Choices) > 0:
 		s.row(o.Sprintf("If nobody answers by %s: %s", Until(r, o), coded(quote(line(brief(r.Choices[0], maxName), o.source(prose))))))
@@ -311,11 +311,11 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 const maxDone = 28
 
 // lately adds what the agent did before, in one row.
-func (s *sheet) lately(kind permissions.Kind, did permissions.Lately, o Options) {
+func (s *sheet) lately(kind permissions.Kind, did permissions.RecentActivity, o Options) {
 	s.in = inLately
 	var facts []string
 	if did.Allowed+did.Denied > 0 {
-		minutes := int(permissions.LatelySpan.Minutes())
+		minutes := int(permissions.RecentSpan.Minutes())
 		facts = append(facts, o.Sprintf("last %d min: %d allowed, %d denied", minutes, did.Allowed, did.Denied))
 		var last []string
 		for _, r := range did.Last {
@@ -325,13 +325,13 @@ func (s *sheet) lately(kind permissions.Kind, did permissions.Lately, o Options)
 			facts[0] += ": " + strings.Join(last, ", ")
 		}
 	}
-	if did.Before > 0 {
-		days := int(permissions.BeforeSpan.Hours() / 24)
+	if did.AllowedBefore > 0 {
+		days := int(permissions.AllowedSpan.Hours() / 24)
 		same := i18n.Phrase("the same was allowed %d time in %d days, last by %s|the same was allowed %d times in %d days, last by %s")
 		if kind == permissions.KindTool { // in another folder, or where a name has become a link, they may do something else
 			same = "the same words were allowed %d time in %d days, last by %s|the same words were allowed %d times in %d days, last by %s"
 		}
-		facts = append(facts, o.Plural(did.Before, same, did.Before, days, person(did.By, o)))
+		facts = append(facts, o.Plural(did.AllowedBefore, same, did.AllowedBefore, days, person(did.AllowedBy, o)))
 	}
 	if len(facts) > 0 {
 		s.row(capital(strings.Join(facts, " · ")))
@@ -386,7 +386,7 @@ func (s *sheet) place(r permissions.Request) {
 	switch {
 	case r.Claimed && r.Agent != "":
 		facts = append(facts, s.Sprintf("unproven name, from %s", s.caller(r)))
-	case r.Caller.Ours():
+	case r.Caller.IsOurs():
 		facts = append(facts, s.Text("an agent of daycared"))
 	case r.Agent != "":
 		facts = append(facts, s.Text("proven name"))
@@ -543,7 +543,7 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	whole.fill(p, o)
 	m, fits := l.whole(whole)
 	if !fits && len(whole.of(inLately)) > 0 { // not worth a file
-		p.Lately = permissions.Lately{}
+		p.Lately = permissions.RecentActivity{}
 		whole.rows = slices.DeleteFunc(whole.rows, func(r row) bool { return r.in == inLately })
 		m, fits = l.whole(whole)
 	}
@@ -617,7 +617,7 @@ func document(p connectors.Prompt, name, mediaType, text, caption string) Docume
 	body := []byte(text)
 	return Document{
 		Name: name, Type: mediaType, Body: body, Digest: sha256.Sum256(body),
-		Caption: Visible(p.Code) + " · " + caption + " · " + p.Request.Shown().String(),
+		Caption: Visible(p.Code) + " · " + caption + " · " + p.Request.ShownDigest().String(),
 	}
 }
 

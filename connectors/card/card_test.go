@@ -110,7 +110,7 @@ an agent of daycared
 K7F3Q · until 23 Nov 02:00
 ┊  UTC`},
 		{"one call too many", request(permissions.KindTool, func(r *permissions.Request) {
-			r.Tool, r.Input, r.Beyond = "read_file", input(`{"path":"a"}`), 600
+			r.Tool, r.Input, r.ExceededRate = "read_file", input(`{"path":"a"}`), 600
 		}), card.Options{Now: now, Width: 80}, `
 scribe wants to use read_file
   path: a
@@ -118,7 +118,7 @@ Asked because it is beyond the 600 calls a minute that may run unasked.
 an agent of daycared
 K7F3Q · until 14:15 UTC`},
 		{"one call too many of one", request(permissions.KindTool, func(r *permissions.Request) {
-			r.Tool, r.Input, r.Beyond = "read_file", input(`{"path":"a"}`), 1
+			r.Tool, r.Input, r.ExceededRate = "read_file", input(`{"path":"a"}`), 1
 		}), card.Options{Now: now, Width: 80}, `
 scribe wants to use read_file
   path: a
@@ -271,9 +271,9 @@ func fill(r *permissions.Request, text string) {
 	for i := range r.Calls {
 		r.Calls[i].Tool, r.Calls[i].Input, r.Calls[i].AffectedPath, r.Calls[i].Comment = text, r.Input, text, text
 	}
-	if len(r.Was) > 0 {
+	if len(r.Rows) > 0 {
 		r.Tool, r.Input = "Edit", input(fmt.Sprintf(`{"file_path":%s,"new_string":%s,"old_string":"x","besides":%[1]s}`, quoted, quoted))
-		r.Was = []permissions.Rows{{First: 1, Text: text + "\nx\n" + text}}
+		r.Rows = []permissions.Rows{{First: 1, Text: text + "\nx\n" + text}}
 	}
 	once := permissions.Allow(permissions.Once)
 	r.Votes = []permissions.Vote{{By: text, Answer: once}, {By: text + "2", Answer: once}}
@@ -292,7 +292,7 @@ func every() (all []permissions.Request) {
 				r.State, r.Answer, r.Scope = state, permissions.Choose(1), permissions.Once
 				r.Tags = []permissions.Tag{tag("@read:/srv/\u202e\u200b")}
 				if kind == "edit" {
-					r.Kind, r.Hook, r.Was = permissions.KindTool, "claude-code", []permissions.Rows{{}}
+					r.Kind, r.Hook, r.Rows = permissions.KindTool, "claude-code", []permissions.Rows{{}}
 				}
 				if kind == "step" {
 					r.Kind = permissions.KindTool
@@ -581,13 +581,13 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 			Input: json.RawMessage(`{"command":` + strconv.Quote(command) + `}`),
 		}
 	}
-	did := permissions.Lately{
-		Allowed: 4, Denied: 1, Before: 9, By: "fay",
+	did := permissions.RecentActivity{
+		Allowed: 4, Denied: 1, AllowedBefore: 9, AllowedBy: "fay",
 		Last: []permissions.Request{call("go test ./...", permissions.Approved), call("git push · until 23:59", permissions.Denied)},
 	}
 	for _, c := range []struct {
 		name string
-		did  permissions.Lately
+		did  permissions.RecentActivity
 		self string
 		in   i18n.Language
 		want string
@@ -598,15 +598,15 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 		{"German", did, "sam", i18n.Language("de"),
 			"Letzte 10 Min.: 4 erlaubt, 1 abgelehnt: «go test ./...», ⛔ «git push · until 23:59» · " +
 				"derselbe Wortlaut wurde in 30 Tagen 9-mal erlaubt, zuletzt von fay"},
-		{"once before", permissions.Lately{Before: 1, By: "sam"}, "fay", i18n.English,
+		{"once before", permissions.RecentActivity{AllowedBefore: 1, AllowedBy: "sam"}, "fay", i18n.English,
 			"The same words were allowed 1 time in 30 days, last by sam"},
-		{"of others", permissions.Lately{Denied: 2}, "fay", i18n.English, "Last 10 min: 0 allowed, 2 denied"},
-		{"what it says", permissions.Lately{Title: "Cart\n\u202esums", Prompt: "use ghp_0123456789abcdefghijABCDEFGHIJ012345"}, "fay",
+		{"of others", permissions.RecentActivity{Denied: 2}, "fay", i18n.English, "Last 10 min: 0 allowed, 2 denied"},
+		{"what it says", permissions.RecentActivity{Title: "Cart\n\u202esums", Prompt: "use ghp_0123456789abcdefghijABCDEFGHIJ012345"}, "fay",
 			i18n.English, `By the agent's own word, its session is «"Cart \u{202E}sums"» · ` +
 				`it was last told «"use ‹secret, 40 characters, sha256 d8fe76›"».`},
-		{"the prompt alone", permissions.Lately{Prompt: "los"}, "fay", i18n.Language("de"),
+		{"the prompt alone", permissions.RecentActivity{Prompt: "los"}, "fay", i18n.Language("de"),
 			`Nach eigener Angabe des Agenten: zuletzt aufgetragen wurde ihm «"los"».`},
-		{"nothing", permissions.Lately{}, "fay", i18n.English, ""},
+		{"nothing", permissions.RecentActivity{}, "fay", i18n.English, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := connectors.Prompt{Request: call("ls", permissions.Pending), Code: "K7F3Q", Lately: c.did}
@@ -622,7 +622,7 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 				got += "\n"
 			}
 			if c.want == "" {
-				if p.Lately = (permissions.Lately{}); strings.Contains(got, "allowed") {
+				if p.Lately = (permissions.RecentActivity{}); strings.Contains(got, "allowed") {
 					t.Errorf("a row about nothing:\n%s", got)
 				}
 			} else if !strings.Contains("\n"+got, "\n"+c.want+"\n") {
@@ -638,7 +638,7 @@ func TestWhatItsAgentDidBeforeMakesNoFile(t *testing.T) {
 		Kind: permissions.KindTool, Tool: "look", Caller: permissions.Caller{Name: "coder"}, Input: json.RawMessage(`{"at":"x"}`),
 	}}
 	size := len(card.Fit(p, card.Options{}, card.Limits{}).Text)
-	p.Lately = permissions.Lately{Allowed: 1}
+	p.Lately = permissions.RecentActivity{Allowed: 1}
 	long := card.Fit(p, card.Options{}, card.Limits{}).Text
 	if len(long) <= size {
 		t.Fatalf("no row:\n%s", long)

@@ -46,7 +46,7 @@ func editOf(r permissions.Request, c permissions.Call, brief bool, o Options) (s
 			return shown, ok
 		}
 		whole := len(shown.Rows)
-		shown.Diff = shown.Edit.Diff(c.Was, true)
+		shown.Diff = shown.Edit.Diff(c.Rows, true)
 		shown.cut = len(shown.Rows) < whole
 	} else {
 		e, isEdit := edits.Of(c.Tool, c.Input)
@@ -54,7 +54,7 @@ func editOf(r permissions.Request, c permissions.Call, brief bool, o Options) (s
 			return edit{}, false
 		}
 		shown = edit{
-			Edit: e, Diff: e.Diff(c.Was, r.Caller.Ours() && len(c.Was) > 0),
+			Edit: e, Diff: e.Diff(c.Rows, r.Caller.IsOurs() && len(c.Rows) > 0),
 			caller: r.Caller, hook: r.Hook != "", folder: r.Cwd, o: o,
 		}
 	}
@@ -119,7 +119,7 @@ func (e edit) title(name func(string) string) string {
 func (e edit) notes() []string {
 	var note i18n.Phrase
 	switch {
-	case e.Told && e.caller.Ours():
+	case e.Told && e.caller.IsOurs():
 		return nil
 	case e.New && e.hook:
 		note = "There is no such file yet, as the hook found."

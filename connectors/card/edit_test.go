@@ -30,7 +30,7 @@ func editing(t *testing.T, tool string, members map[string]any, file string, exi
 	}
 	return request(permissions.KindTool, func(r *permissions.Request) {
 		r.Caller.Name, r.Agent, r.Claimed, r.Hook = "uid:1000", "claude-code", true, "claude-code"
-		r.Cwd, r.Tool, r.Input, r.Was = "/srv/shop", tool, raw, e.Around(file, exists)
+		r.Cwd, r.Tool, r.Input, r.Rows = "/srv/shop", tool, raw, e.Around(file, exists)
 		r.AffectedPath = e.Path
 	})
 }
@@ -170,8 +170,8 @@ func TestALongEditKeepsItsEnds(t *testing.T) {
 			}
 		}
 		d := m.Document
-		if want := "K7F3Q · the whole edit: +150 −150 in cart.go · " + r.Shown().String(); d == nil || d.Name != "cart.go.diff" ||
-			d.Type != "text/x-diff" || d.Caption != want || r.Shown() == r.Digest {
+		if want := "K7F3Q · the whole edit: +150 −150 in cart.go · " + r.ShownDigest().String(); d == nil || d.Name != "cart.go.diff" ||
+			d.Type != "text/x-diff" || d.Caption != want || r.ShownDigest() == r.Digest {
 			t.Errorf("%s: the file is %+v", chat, d)
 		}
 		if removed, added := strings.Count(m.Text, "\n  -"), strings.Count(m.Text, "\n  +"); max(removed-added, added-removed) > 4 {
@@ -217,18 +217,18 @@ func TestTheDigestCoversRowsOfFiles(t *testing.T) {
 	r := editing(t, "Write", map[string]any{"file_path": "/srv/shop/a", "content": "1\n2\n3\n4\n5\n"}, "", true)
 	r.Digest = permissions.ComputeDigest(r)
 	for range 400 {
-		r.Was = nil
+		r.Rows = nil
 		if g.IntN(20) > 0 {
 			text := strings.Join([]string{"1\n", "2\n", "x\n", "\n"}[g.IntN(4):][:1], "") + []string{"", "3\n", "3"}[g.IntN(3)]
-			r.Was = []permissions.Rows{{First: g.IntN(4), Text: text, After: g.IntN(4)}}
+			r.Rows = []permissions.Rows{{First: g.IntN(4), Text: text, After: g.IntN(4)}}
 		}
 		shown := card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{})
 		for other, digest := range seen {
-			if digest == r.Shown() && other != shown {
+			if digest == r.ShownDigest() && other != shown {
 				t.Fatalf("one digest of\n%s\nand of\n%s", shown, other)
 			}
 		}
-		seen[shown] = r.Shown()
+		seen[shown] = r.ShownDigest()
 	}
 	if len(seen) < 20 {
 		t.Errorf("only %d cards were compared", len(seen))
@@ -340,7 +340,7 @@ func TestFitOfEdits(t *testing.T) {
 			}
 		}
 		r := editing(t, tool, in, "", true)
-		r.Was = []permissions.Rows{{First: g.IntN(5), Text: some(100) + fmt.Sprint(in["old_string"]) + some(100), After: g.IntN(5)}}
+		r.Rows = []permissions.Rows{{First: g.IntN(5), Text: some(100) + fmt.Sprint(in["old_string"]) + some(100), After: g.IntN(5)}}
 		r.Reason, r.Details = some(50), some(100)
 		for _, l := range []card.Limits{telegram, whatsapp} {
 			m := fitted(t, connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{}, l)

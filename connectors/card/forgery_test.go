@@ -125,7 +125,7 @@ var places = map[string]func(*permissions.Request, string){
 	"shell":    func(r *permissions.Request, s string) { r.Tool, r.Input = "bash", object("command", s) },
 	"edited": func(r *permissions.Request, s string) {
 		r.Tool, r.Input = "Edit", object("file_path", "/srv/notes/a", "old_string", "x", "new_string", s)
-		r.Hook, r.Was = "claude-code", []permissions.Rows{{First: 1, Text: s + "\nx\n" + s}}
+		r.Hook, r.Rows = "claude-code", []permissions.Rows{{First: 1, Text: s + "\nx\n" + s}}
 	},
 	"links": func(r *permissions.Request, s string) {
 		r.Ruled = []permissions.Ruling{{Leads: &permissions.Leads{Names: map[string]string{"/srv/" + s: s, s: "/" + s}}}}
@@ -342,7 +342,7 @@ func TestNoRowOfATerminalIsAnAgents(t *testing.T) {
 				}
 				check(card.Continued(card.Settled(ended, o), width), width)
 				told := connectors.Notice{
-					About: permissions.AboutSays, By: "uid:1000", At: now, Told: permissions.Telling{Agent: text(), Title: text(), Text: text()},
+					About: permissions.AboutText, By: "uid:1000", At: now, Told: permissions.CallerMessage{Agent: text(), Title: text(), Text: text()},
 				}
 				g := permissions.Grant{Caller: "token:" + text(), Tool: r.Tool, Tags: r.Tags, By: "fay", CreatedAt: now}
 				for _, n := range []connectors.Notice{

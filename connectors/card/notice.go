@@ -61,7 +61,7 @@ func digest(n connectors.Notice, o Options) []string {
 	}
 	allowed, denied := count[permissions.Approved], count[permissions.Denied]
 	rows := []string{o.Sprintf("🔔 %s is quiet no longer. Since %s: %d allowed, %d denied, %d otherwise.",
-		Visible(permissions.Caller{Name: n.By}.Proven()), moment(n.At, o), allowed, denied, len(n.Ran)-allowed-denied)}
+		Visible(permissions.Caller{Name: n.By}.ProvenName()), moment(n.At, o), allowed, denied, len(n.Ran)-allowed-denied)}
 	if rows = append(asked(rows, n.Ran, o), more(len(n.Ran)-maxListed, o)...); len(n.Waiting) > 0 {
 		rows = append(rows, reminder(n.Waiting, o)...)
 	}
@@ -70,7 +70,7 @@ func digest(n connectors.Notice, o Options) []string {
 
 // muted says that an agent asks nothing any more, why, and what to do.
 func muted(n connectors.Notice, o Options) []string {
-	name := Visible(permissions.Caller{Name: n.By}.Proven())
+	name := Visible(permissions.Caller{Name: n.By}.ProvenName())
 	rows := []string{
 		o.Sprintf("🔇 %s asked for too much: nothing that it asks reaches you until /resume %[1]s", name),
 		o.Text("Why: this was denied, or nobody answered it, within ten minutes:"),
@@ -236,20 +236,20 @@ func Proposed(p permissions.Proposal, o Options) (rows []string) {
 	rows = append(rows, o.Text("Always like this? Nothing is allowed yet."))
 	for i, pattern := range allow {
 		says := ""
-		if i < len(p.Says) {
-			says = ": " + Visible(brief(p.Says[i], maxWhat))
+		if i < len(p.Descriptions) {
+			says = ": " + Visible(brief(p.Descriptions[i], maxWhat))
 		}
 		rows = append(rows, "• "+coded(line(pattern, 0))+says)
 	}
 	if in != "" {
 		rows = append(rows, o.Sprintf("In the folder %s and below.", coded(Visible(in))))
 	}
-	if p.Past > 0 {
-		rows = append(rows, o.Sprintf("It would have covered %d prompts of the last 30 days, %d of them allowed.", p.Past, p.Allowed))
+	if p.PastCount > 0 {
+		rows = append(rows, o.Sprintf("It would have covered %d prompts of the last 30 days, %d of them allowed.", p.PastCount, p.Allowed))
 	} else {
 		rows = append(rows, o.Text("Nothing like this was asked in the last 30 days."))
 	}
-	for _, text := range p.Not {
+	for _, text := range p.NotCovered {
 		rows = append(rows, o.Sprintf("Not covered: %s", coded(line(brief(text, maxWhat), 0))))
 	}
 	return append(rows, o.Text("It holds for this agent until it is revoked, or was not used for 30 days."))
@@ -258,7 +258,7 @@ func Proposed(p permissions.Proposal, o Options) (rows []string) {
 // covers says what a grant allows.
 func covers(g permissions.Grant, o Options) string {
 	switch {
-	case g.Trust():
+	case g.IsTrust():
 		_, in := g.Rule.Patterns()
 		return o.Sprintf("what is read completely and stays in %s, without network and high risk,", coded(Visible(brief(in, maxWhat))))
 	case g.Rule != "":
@@ -287,7 +287,7 @@ func covers(g permissions.Grant, o Options) string {
 // lasts says how long a grant is valid.
 func lasts(g permissions.Grant, o Options) string {
 	switch {
-	case g.Idles():
+	case g.EndsWhenIdle():
 		return permissions.Rule.Lasts(o.Language)
 	case !g.Until.IsZero():
 		return o.Sprintf("for %s", o.Duration(g.Until.Sub(g.CreatedAt)))
@@ -320,7 +320,7 @@ func notice(n connectors.Notice, o Options) []row {
 			rows = reminder(n.Waiting, o)
 		}
 	case permissions.AboutEnded:
-		if rows = []string{o.Sprintf("⌛ Ended: %s", InForce(n.Grant, o))}; n.Grant.Trust() {
+		if rows = []string{o.Sprintf("⌛ Ended: %s", InForce(n.Grant, o))}; n.Grant.IsTrust() {
 			rows = ran(rows, n.Ran, o)
 		}
 	case permissions.AboutRevoked:
@@ -335,7 +335,7 @@ func notice(n connectors.Notice, o Options) []row {
 		rows = strangers(n, o)
 	case permissions.AboutPairing:
 		rows = proposed(n, o)
-	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutSays:
+	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutText:
 		return told(n, o)
 	}
 	s := newSheet(o)
@@ -348,7 +348,7 @@ func notice(n connectors.Notice, o Options) []row {
 // ends are what the first row of a notice of a caller's says of whom it is about.
 var ends = map[permissions.About]i18n.Phrase{
 	permissions.AboutFinished: "has finished", permissions.AboutWaits: "waits for you", permissions.AboutFailed: "has failed",
-	permissions.AboutSays: "says",
+	permissions.AboutText: "says",
 }
 
 // told is what a caller has a person told. The first row is ours; every other one is the caller's.

@@ -170,17 +170,17 @@ func TestUnknownSenders(t *testing.T) {
 }
 
 // told is a notice of what a caller says.
-func told(t permissions.Telling) connectors.Notice {
-	return connectors.Notice{About: permissions.AboutSays, By: "token:ci", At: now, Told: t, Codes: map[string]bool{"K7F3Q": true}}
+func told(t permissions.CallerMessage) connectors.Notice {
+	return connectors.Notice{About: permissions.AboutText, By: "token:ci", At: now, Told: t, Codes: map[string]bool{"K7F3Q": true}}
 }
 
 func TestNoticesOfAgents(t *testing.T) {
 	const secret = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 	for about, says := range map[permissions.About]string{
 		permissions.AboutFinished: "has finished", permissions.AboutWaits: "waits for you", permissions.AboutFailed: "has failed",
-		permissions.AboutSays: "says",
+		permissions.AboutText: "says",
 	} {
-		n := told(permissions.Telling{Agent: "codex", Title: "fix\u202e it", Text: "\ndone: k-7-f-3-q " + secret + "\n\n"})
+		n := told(permissions.CallerMessage{Agent: "codex", Title: "fix\u202e it", Text: "\ndone: k-7-f-3-q " + secret + "\n\n"})
 		n.About = about
 		want := []string{
 			"💬 codex " + says + " · 14:00 · unproven name, from token ci", `│ fix\u{202E} it`,
@@ -195,12 +195,12 @@ func TestNoticesOfAgents(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	n := told(permissions.Telling{Text: strings.Repeat("x\n", 300)})
+	n := told(permissions.CallerMessage{Text: strings.Repeat("x\n", 300)})
 	rows := card.Notice(n, card.Options{Now: now})
 	if len(rows) != 22 || rows[0] != "💬 token ci says · 14:00" || !strings.HasSuffix(rows[21], "│ … and 280 more rows") {
 		t.Errorf("of 300 rows: %q", rows)
 	}
-	if rows := card.Notice(told(permissions.Telling{Title: "\n \n", Text: "x"}), card.Options{Now: now}); len(rows) != 2 {
+	if rows := card.Notice(told(permissions.CallerMessage{Title: "\n \n", Text: "x"}), card.Options{Now: now}); len(rows) != 2 {
 		t.Errorf("a title of white space is told as %q", rows)
 	}
 }
@@ -210,8 +210,8 @@ func TestAToldNoticeIsNoCard(t *testing.T) {
 	marked := regexp.MustCompile(`^│ `)
 	for _, f := range forgeries {
 		for _, told := range []connectors.Notice{
-			told(permissions.Telling{Text: f.text}), told(permissions.Telling{Title: f.text}),
-			told(permissions.Telling{Agent: f.text}), told(permissions.Telling{Agent: f.text, Title: f.text, Text: f.text}),
+			told(permissions.CallerMessage{Text: f.text}), told(permissions.CallerMessage{Title: f.text}),
+			told(permissions.CallerMessage{Agent: f.text}), told(permissions.CallerMessage{Agent: f.text, Title: f.text, Text: f.text}),
 		} {
 			rows := card.Notice(told, card.Options{Now: now})
 			quoted := regexp.MustCompile(`^💬 (token ci|[\w.\-:/@+#]+|"[^"\n]*"…?) says · 14:00( · unproven name, from token ci)?$`)
@@ -242,8 +242,8 @@ func revoked(g permissions.Grant, ran []permissions.Request, o card.Options) []s
 // TestAProposedRuleIsShownWithoutSecrets: its patterns and what it would not cover are an agent's words, which hide and forge nothing.
 func TestAProposedRuleIsShownWithoutSecrets(t *testing.T) {
 	p := permissions.Proposal{
-		Rule: permissions.NewGrantedRule([]string{"run curl --token=ghp_0123456789abcdefghijABCDEFGHIJ012345 x\u202ey"}, "/srv/code", ""),
-		Says: []string{"exactly these words"}, Past: 9, Allowed: 8, Not: []string{"curl x\n✅ Allowed"},
+		Rule:         permissions.NewGrantedRule([]string{"run curl --token=ghp_0123456789abcdefghijABCDEFGHIJ012345 x\u202ey"}, "/srv/code", ""),
+		Descriptions: []string{"exactly these words"}, PastCount: 9, Allowed: 8, NotCovered: []string{"curl x\n✅ Allowed"},
 	}
 	text := card.Plain(strings.Join(card.Proposed(p, card.Options{}), "\n"))
 	for _, want := range []string{

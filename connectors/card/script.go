@@ -239,7 +239,7 @@ func backward(r permissions.Request) (words []string) {
 // lookalike returns the texts in which a word that looks like another one would mislead.
 func lookalike(r permissions.Request) []string {
 	texts := append([]string{r.Agent, r.Host, r.Cwd}, r.EnvNames...)
-	texts = slices.AppendSeq(texts, maps.Values(r.Elsewhere()))
+	texts = slices.AppendSeq(texts, maps.Values(r.Symlinks()))
 	for _, t := range r.Tags {
 		texts = append(texts, t.Path())
 	}

@@ -72,7 +72,7 @@ func outcome(r permissions.Request, o Options) []string {
 		if why := withdrawnWhy[r.DecidedVia]; why != "" {
 			return []string{o.Sprintf("✖ Cancelled: %s", why)}
 		}
-		if r.Hook != "" && !r.Caller.Ours() {
+		if r.Hook != "" && !r.Caller.IsOurs() {
 			return []string{o.Text("✖ Cancelled by the agent: it was answered at its keyboard, or the agent was stopped")}
 		}
 		return []string{o.Text("✖ Cancelled by the agent")}
@@ -184,8 +184,8 @@ func allowed(r permissions.Request, o Options) string {
 	by, mineTo := i18n.Phrase("✅ Allowed by %s"), i18n.Phrase("✅ You allowed this")
 	switch s := r.Scope; {
 	case mixed(r):
-	case r.Answer.With() > 0:
-		what = o.Sprintf("once, with suggestion %d", r.Answer.With())
+	case r.Answer.SuggestionNumber() > 0:
+		what = o.Sprintf("once, with suggestion %d", r.Answer.SuggestionNumber())
 	case len(r.Calls) > 1 && s != permissions.Session || slices.ContainsFunc(r.Calls, denied):
 		what, object = strings.TrimSpace(allowedCalls(r)+" "+s.Lasts(o.Language)), true
 	case r.Kind == permissions.KindPause:
@@ -264,9 +264,9 @@ func answered(r permissions.Request, o Options) []string {
 		choice = fmt.Sprintf("%d %s", k+1, coded(quote(Prose(r.Choice()))))
 	}
 	switch {
-	case r.TimedOut && r.DeniesSilence():
+	case r.TimedOut && r.DeniedIfUnanswered():
 		return []string{o.Sprintf("⌛ Nobody answered within %s", span(r.Timeout()))}
-	case r.Defaulted && r.DeniesSilence():
+	case r.Defaulted && r.DeniedIfUnanswered():
 		return []string{o.Text("⚠ No valid answer in three tries")}
 	case r.TimedOut:
 		return []string{o.Sprintf("⌛ Nobody answered within %s; first option taken", span(r.Timeout())), choice}

@@ -78,7 +78,7 @@ func TestSettled(t *testing.T) {
 		{settled(tool, denied, "fay", "terminal", time.Minute, func(r *row) {
 			r.Comment = "r2"
 			r.Calls = []permissions.Call{
-				{N: 1, Ends: true, Answer: permissions.Deny, Comment: "r1", By: "sam", At: now.Add(2 * time.Second)},
+				{N: 1, EndsRun: true, Answer: permissions.Deny, Comment: "r1", By: "sam", At: now.Add(2 * time.Second)},
 				{N: 2, Answer: permissions.Deny, Comment: "r2", By: "fay", At: r.DecidedAt},
 				{N: 3, Answer: permissions.Allow(permissions.Once), By: "fay", At: r.DecidedAt},
 			}

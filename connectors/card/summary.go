@@ -129,7 +129,7 @@ var pathMembers = []string{"path", "file_path", "filePath", "absolute_path", "fi
 // changesOf returns a call's changes to files, as far as its input states them in a common form.
 func changesOf(c permissions.Call) []change {
 	if e, ok := edits.Of(c.Tool, c.Input); ok && e.Files == 1 {
-		d := e.Diff(c.Was, true)
+		d := e.Diff(c.Rows, true)
 		return []change{{name: e.Path, added: d.Added, removed: d.Removed, whole: d.Whole}}
 	}
 	var members map[string]any

@@ -112,7 +112,7 @@ func acts(r permissions.Request, o Options) []act {
 func suggested(r permissions.Request, o Options) []act {
 	a := act{label: o.Text("Allow once, and as it suggests:"), role: Words}
 	for _, option := range r.Options {
-		if k := option.ID.With(); k > 0 && k <= len(r.Choices) {
+		if k := option.ID.SuggestionNumber(); k > 0 && k <= len(r.Choices) {
 			a.body = append(a.body, fmt.Sprintf("%d  %s", k, line(r.Choices[k-1], o.source(prose))))
 		}
 	}
@@ -266,7 +266,7 @@ func saying(risks []risk.Risk, command string, beside bool, o Options) []string 
 // other path the input names.
 func affects(r permissions.Request, c permissions.Call) (said bool, other string) {
 	var members map[string]any
-	if r.Caller.Ours() || c.AffectedPath == "" {
+	if r.Caller.IsOurs() || c.AffectedPath == "" {
 		return false, ""
 	}
 	said = true

@@ -288,7 +288,7 @@ func (d *inbound) Pending(
 	}
 	for _, c := range d.cards {
 		if c.Request.State == permissions.Pending {
-			shown := permissions.Copy{Person: c.To.Name, Connector: d.name, Ref: c.Ref, SentAt: c.SentAt, Dated: c.dated}
+			shown := permissions.Copy{Person: c.To.Name, Connector: d.name, Ref: c.Ref, SentAt: c.SentAt, ChannelTime: c.dated}
 			waiting = append(waiting, permissions.RequestView{Request: c.Request, Code: c.Code, Copies: []permissions.Copy{shown}})
 		}
 	}
@@ -301,7 +301,7 @@ func (d *inbound) Preview(_ context.Context, dec connectors.Decision) (connector
 	defer d.mu.Unlock()
 	c, err := d.pressed(dec)
 	if err == nil && c.Request.State != permissions.Pending {
-		err = permissions.Refused(&permissions.SettledError{Request: c.Request})
+		err = permissions.ToRefusal(&permissions.SettledError{Request: c.Request})
 	}
 	return c.Prompt, err
 }
@@ -315,7 +315,7 @@ func (d *inbound) pressed(dec connectors.Decision) (sentCard, error) {
 	case !d.is(dec.From):
 		return sentCard{}, permissions.NotYours()
 	case d.cards[n].Ref != dec.Ref && d.cards[n].Ref != "":
-		return sentCard{}, permissions.Moved()
+		return sentCard{}, permissions.ButtonMoved()
 	}
 	return d.cards[n], nil
 }
@@ -343,8 +343,8 @@ func (d *inbound) decide(dec *connectors.Decision) (permissions.Request, error) 
 		return permissions.Request{}, permissions.Unknown(string(id))
 	case dec.From.Via != d.name || !d.is(dec.From) || !slices.Contains(r.Asked, d.self.Name):
 		return permissions.Request{}, permissions.NotYours()
-	case dec.Shown != permissions.Digest{} && dec.Shown != r.Shown():
-		return r, permissions.OtherShown()
+	case dec.Shown != permissions.Digest{} && dec.Shown != r.ShownDigest():
+		return r, permissions.ShownDiffers()
 	case d.failures > 0:
 		d.failures--
 		return permissions.Request{}, errStore
@@ -357,7 +357,7 @@ func (d *inbound) decide(dec *connectors.Decision) (permissions.Request, error) 
 	}
 	c, err := permissions.Step(r, e)
 	if err != nil {
-		return r, permissions.Refused(err)
+		return r, permissions.ToRefusal(err)
 	}
 	d.rows[id] = c.After
 	if dec.Key != "" {

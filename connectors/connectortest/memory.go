@@ -301,7 +301,7 @@ func (m *Memory) serve(ctx context.Context) {
 // perform hands a decision on until it is stored, refused, or ctx ends.
 func (m *Memory) perform(ctx context.Context, p connectors.Prompt, d connectors.Decision) {
 	if d.Request == "" && d.Code == "" {
-		d.Request, d.Shown = p.Request.ID, p.Request.Shown()
+		d.Request, d.Shown = p.Request.ID, p.Request.ShownDigest()
 	}
 	if d.From == (connectors.Identity{}) {
 		d.From = m.from(p.To.Name)

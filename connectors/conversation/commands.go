@@ -445,14 +445,14 @@ func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int)
 	case refusal != nil && refusal.Code == permissions.CodeNoAgent:
 		return nobodyBound(waiting, in), nil
 	case refusal != nil && refusal.Code != permissions.CodeBroken: // it is retried until it is stored
-		return card.Visible(refusal.Say(in)), nil
+		return card.Visible(refusal.TextIn(in)), nil
 	}
 	return "", err
 }
 
 // nobodyBound answers a message without an agent; waiting requests are still pending.
 func nobodyBound(waiting int, in i18n.Language) string {
-	none := permissions.NoAgent().Say(in)
+	none := permissions.NoAgent().TextIn(in)
 	if waiting > 0 {
 		return none + in.Plural(waiting, " One request still waits for your answer: /pending| %d requests still wait for your answer: /pending")
 	}
@@ -509,8 +509,8 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity, in i18n.Lan
 			continue
 		}
 		rows = append(rows, card.Name(a.Agent)+" · "+in.Text(activity(a.Activity)))
-		if a.Unheard > 0 {
-			rows = append(rows, in.Plural(a.Unheard, "%d message of yours not read yet|%d messages of yours not read yet"))
+		if a.Undelivered > 0 {
+			rows = append(rows, in.Plural(a.Undelivered, "%d message of yours not read yet|%d messages of yours not read yet"))
 		}
 	}
 	if len(waiting) == 0 {
@@ -544,7 +544,7 @@ func (r *Reader) order(ctx context.Context, m Message, o permissions.Order, name
 	case permissions.OrderNew:
 		return in.Sprintf("%s begins a new session.", name), nil
 	}
-	if slices.ContainsFunc(before, func(p permissions.Presence) bool { return p.Foreground && p.Rests() }) {
+	if slices.ContainsFunc(before, func(p permissions.Presence) bool { return p.Foreground && p.IsIdle() }) {
 		return in.Sprintf("%s works on nothing, so nothing stops. Other agents go on; /stop all stops everything.", name), nil
 	}
 	return in.Sprintf("%s stops what it works on. Other agents go on; /stop all stops everything.", name), nil

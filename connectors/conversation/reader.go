@@ -166,7 +166,7 @@ func (r *Reader) list(ctx context.Context, m Message, waiting int) (did Did, is 
 	}
 	b, err := r.Lists.Burst(ctx, m.From, m.ReplyTo)
 	if err == nil && len(b.Items) == 0 && all != "" && n > 0 && waiting > 0 {
-		return Did{Say: []string{card.Visible(permissions.ListChanged().Say(m.Who.Language))}}, true, nil
+		return Did{Say: []string{card.Visible(permissions.ListChanged().TextIn(m.Who.Language))}}, true, nil
 	}
 	if err != nil || len(b.Items) == 0 {
 		return did, false, err
@@ -289,7 +289,7 @@ func (r *Reader) Answered(who connectors.Person, after permissions.Request, err 
 // spoken is words, or the text of a refusal.
 func spoken(words string, err error, in i18n.Language) (string, error) {
 	if refusal := permissions.AsRefusal(err); refusal != nil {
-		return card.Visible(refusal.Say(in)), nil
+		return card.Visible(refusal.TextIn(in)), nil
 	}
 	return words, err
 }
@@ -349,10 +349,10 @@ func (r *Reader) waiting(ctx context.Context, id connectors.Identity) (all []per
 // shownAt is when a copy was shown, by its channel's clock in whole seconds. A copy with an id that is not sent yet may
 // have arrived at any time since it was planned.
 func (r *Reader) shownAt(c permissions.Copy) time.Time {
-	at := cmp.Or(c.SentAt, c.Since)
+	at := cmp.Or(c.SentAt, c.DueAt)
 	switch {
-	case !c.Dated.IsZero():
-		at = c.Dated
+	case !c.ChannelTime.IsZero():
+		at = c.ChannelTime
 	case r.Theirs != nil:
 		at = r.Theirs(at)
 	}

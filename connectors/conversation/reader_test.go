@@ -70,9 +70,9 @@ func TestShownByTheChannelsClock(t *testing.T) {
 		theirs func(time.Time) time.Time
 		want   int64
 	}{
-		{permissions.Copy{Since: ours, SentAt: ours.Add(time.Hour), Dated: ours.Add(-time.Hour)}, ahead, 1_700_000_000 - 3600},
-		{permissions.Copy{Since: ours, SentAt: ours.Add(time.Hour)}, ahead, 1_700_000_060 + 3600},
-		{permissions.Copy{Since: ours}, nil, 1_700_000_000},
+		{permissions.Copy{DueAt: ours, SentAt: ours.Add(time.Hour), ChannelTime: ours.Add(-time.Hour)}, ahead, 1_700_000_000 - 3600},
+		{permissions.Copy{DueAt: ours, SentAt: ours.Add(time.Hour)}, ahead, 1_700_000_060 + 3600},
+		{permissions.Copy{DueAt: ours}, nil, 1_700_000_000},
 	} {
 		r := New(Options{Theirs: c.theirs})
 		if got := r.shownAt(c.shown); !got.Equal(time.Unix(c.want, 0)) {
@@ -100,14 +100,14 @@ func TestAReplyToACardThatWasNotNoted(t *testing.T) {
 		card          string
 		quoted, shown bool
 	}{
-		"not sent again":    {permissions.Copy{Person: "fay", Since: since}, "K7F3Q", true, true},
-		"sent again":        {permissions.Copy{Person: "fay", Since: since, SentAt: since, Ref: "7"}, "K7F3Q", true, true},
-		"named before":      {permissions.Copy{Person: "fay", Since: since, Ref: "7"}, "K7F3Q", true, true},
-		"of another":        {permissions.Copy{Person: "fay", Since: since, SentAt: since, Ref: "7"}, "K7F3R", false, true},
-		"no card":           {permissions.Copy{Person: "fay", Since: since, SentAt: since, Ref: "7"}, "", false, true},
-		"not shown":         {permissions.Copy{Person: "fay", Since: since}, "", false, false},
-		"somebody else's":   {permissions.Copy{Person: "sam", Since: since, SentAt: since, Ref: "7"}, "K7F3Q", false, false},
-		"another channel's": {permissions.Copy{Person: "fay", Connector: "web", Since: since, SentAt: since}, "K7F3Q", false, false},
+		"not sent again":    {permissions.Copy{Person: "fay", DueAt: since}, "K7F3Q", true, true},
+		"sent again":        {permissions.Copy{Person: "fay", DueAt: since, SentAt: since, Ref: "7"}, "K7F3Q", true, true},
+		"named before":      {permissions.Copy{Person: "fay", DueAt: since, Ref: "7"}, "K7F3Q", true, true},
+		"of another":        {permissions.Copy{Person: "fay", DueAt: since, SentAt: since, Ref: "7"}, "K7F3R", false, true},
+		"no card":           {permissions.Copy{Person: "fay", DueAt: since, SentAt: since, Ref: "7"}, "", false, true},
+		"not shown":         {permissions.Copy{Person: "fay", DueAt: since}, "", false, false},
+		"somebody else's":   {permissions.Copy{Person: "sam", DueAt: since, SentAt: since, Ref: "7"}, "K7F3Q", false, false},
+		"another channel's": {permissions.Copy{Person: "fay", Connector: "web", DueAt: since, SentAt: since}, "K7F3Q", false, false},
 	} {
 		for _, via := range []string{"telegram", "whatsapp"} {
 			if c.copy.Connector != "web" {
@@ -283,8 +283,8 @@ func TestWhenAnAbsenceEnds(t *testing.T) {
 		if until, to, err := ParseAway(text, now, berlin); permissions.CodeOf(err) != permissions.CodeInvalid || !until.IsZero() {
 			t.Errorf("%q: %v, %q, %v", text, until, to, err)
 		} else if said := permissions.AsRefusal(err); !strings.Contains(said.Text, "a weekday, a date such as 2026-12-01") ||
-			!strings.Contains(said.Say("de"), "ist keine Zeit, die hier verstanden wird. Bitte schreiben, bis wann") {
-			t.Errorf("%q: %v, %s", text, err, said.Say("de"))
+			!strings.Contains(said.TextIn("de"), "ist keine Zeit, die hier verstanden wird. Bitte schreiben, bis wann") {
+			t.Errorf("%q: %v, %s", text, err, said.TextIn("de"))
 		}
 	}
 }

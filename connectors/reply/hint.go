@@ -52,7 +52,7 @@ func Help(r permissions.Request, code string, in i18n.Language) string {
 	}
 	var forms []string
 	for _, o := range r.Options {
-		if s, ok := o.ID.Scope(); ok && o.ID.With() == 0 {
+		if s, ok := o.ID.Scope(); ok && o.ID.SuggestionNumber() == 0 {
 			form := yes(s, r, code, in)
 			if s.Key() != "" && !r.HighRisk {
 				form = in.Sprintf("%s or %s", s.Key(), form)
@@ -63,7 +63,7 @@ func Help(r permissions.Request, code string, in i18n.Language) string {
 	if len(r.Calls) > 0 {
 		forms = append(forms, in.Text("with #2 for one call"))
 	}
-	if r.Offers(permissions.AllowWith(1)) {
+	if r.Offers(permissions.AllowWithSuggestion(1)) {
 		forms = append(forms, in.Sprintf("in a shell daycared answer %s allow_with_1 (take a suggestion)", code))
 	}
 	forms = append(forms, in.Text("n (deny)"), in.Text("r and a reason (deny and say why)"))
@@ -152,7 +152,7 @@ func (c chat) more(o Open) string {
 			words += ", " + c.typed(sentence{scope: scopeName(s, in)}, o) + " (" + scopeWords(o.Request, s, in) + ")"
 		}
 	}
-	if o.Request.Offers(permissions.AllowWith(1)) {
+	if o.Request.Offers(permissions.AllowWithSuggestion(1)) {
 		words += in.Sprintf(", or take a suggestion by its button or in a shell with daycared answer %s allow_with_1", o.Code)
 	}
 	if o.Request.Offers(permissions.Deny) {
@@ -164,9 +164,9 @@ func (c chat) more(o Open) string {
 // GivesRule says how the rule that was shown for a request is given, at the console of its card or in a chat.
 func GivesRule(rule permissions.GrantedRule, code string, console bool, in i18n.Language) string {
 	if console {
-		return in.Sprintf("To give it, type  %s", permissions.Rule.Key()+" "+rule.Check())
+		return in.Sprintf("To give it, type  %s", permissions.Rule.Key()+" "+rule.Fingerprint())
 	}
-	return in.Sprintf("To give it, reply %s", chat{Message: Message{Language: in}}.word("always")+" "+code+" "+rule.Check())
+	return in.Sprintf("To give it, reply %s", chat{Message: Message{Language: in}}.word("always")+" "+code+" "+rule.Fingerprint())
 }
 
 // typed is a sentence's approval in full. A console has small letters, and no RUN, because the code confirms there.

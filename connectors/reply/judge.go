@@ -57,7 +57,7 @@ func (s sentence) unknown(said Said, in i18n.Language) Said {
 // decide returns what a sentence decides about one of its requests, or why it does not, without a period.
 func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	r := o.Request
-	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.Shown(), Rule: s.rule}
+	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.ShownDigest(), Rule: s.rule}
 	if d.Answer, not = c.answer(s, o); d.Answer == permissions.Other {
 		d.Comment = s.own
 	}
@@ -134,7 +134,7 @@ func (s sentence) reach(r permissions.Request) permissions.Scope {
 
 func scopes(r permissions.Request, in i18n.Language) (ids []string) {
 	for _, o := range r.Options {
-		if s, ok := o.ID.Scope(); ok && o.ID.With() == 0 {
+		if s, ok := o.ID.Scope(); ok && o.ID.SuggestionNumber() == 0 {
 			ids = append(ids, scopeName(s, in))
 		}
 	}

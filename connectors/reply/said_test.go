@@ -276,7 +276,7 @@ func TestNoTextTakesASuggestion(t *testing.T) {
 	r := permissions.Request{ID: "id", Kind: permissions.KindTool, Tool: "Bash", Hook: "claude-code", Session: "s"}
 	r.Caller.Name, r.Digest, r.Choices = "uid:1", permissions.Digest{1}, []string{"add a", "add b"}
 	r.Options = permissions.Offer(r, []permissions.Scope{permissions.Once, permissions.Session}, permissions.Scope{})
-	if !r.Offers(permissions.AllowWith(2)) {
+	if !r.Offers(permissions.AllowWithSuggestion(2)) {
 		t.Fatalf("it offers %v", r.Options)
 	}
 	open := []reply.Open{{Code: "K7F3Q", Request: r, ShownAt: noon}}

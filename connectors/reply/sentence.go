@@ -121,9 +121,9 @@ func alwaysShape(words []string) (sentence, bool) {
 	return s, len(words) == 0
 }
 
-// isRule reports whether a word can be the name of a rule, see [permissions.GrantedRule.Check].
+// isRule reports whether a word can be the name of a rule, see [permissions.GrantedRule.Fingerprint].
 func isRule(word string) bool {
-	return len(word) == len(permissions.GrantedRule("").Check()) && strings.Trim(fold(word), "0123456789abcdef") == ""
+	return len(word) == len(permissions.GrantedRule("").Fingerprint()) && strings.Trim(fold(word), "0123456789abcdef") == ""
 }
 
 // noShape parses what follows no: codes, the number of a call, and a reason after because.

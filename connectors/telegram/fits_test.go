@@ -239,7 +239,7 @@ func TestNoticesAndRepliesHaveAnAgentsWordsInCodesOnly(t *testing.T) {
 			{About: permissions.AboutPairing, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
 				{Via: "telegram", Account: "6666", Name: text("name"), Proposed: permissions.ProposedPairing{Person: "sam", By: "fay"}},
 			}}},
-			{About: permissions.AboutSays, By: "uid:1000", At: noon, Told: permissions.Telling{
+			{About: permissions.AboutText, By: "uid:1000", At: noon, Told: permissions.CallerMessage{
 				Agent: text("teller"), Title: text("title"), Text: text("text"),
 			}},
 		} {

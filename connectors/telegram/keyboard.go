@@ -88,7 +88,7 @@ func (pr press) made() bool {
 		return false
 	case pr.Call < 0 || pr.Call > permissions.MaxCalls:
 		return false
-	case pr.Answer.With() > 0:
+	case pr.Answer.SuggestionNumber() > 0:
 		return pr.Call == 0 && pr.Step == ""
 	case allows:
 		return permissions.Allow(s) == pr.Answer && (pr.Call == 0 || s == permissions.Once)
@@ -285,7 +285,7 @@ func keys(p connectors.Prompt) keyboard {
 		switch s, allows := o.ID.Scope(); {
 		case r.Kind == permissions.KindClarification:
 			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, card.Isolate(card.Prose(o.Label))), "")})
-		case allows && (len(b.free) == 0 || o.ID.With() > 0): // an approval can only be replaced by a denial
+		case allows && (len(b.free) == 0 || o.ID.SuggestionNumber() > 0): // an approval can only be replaced by a denial
 		case allows && s == permissions.Once:
 			row = append([]key{b.key(o.ID, 0, "✅ "+b.label(o), styleYes)}, row...)
 		case allows: // see keysMore
@@ -329,8 +329,8 @@ func (b board) wider() (rows [][]key) {
 	for _, o := range b.Request.Options {
 		switch s, allows := o.ID.Scope(); {
 		case !allows || len(b.free) == 0:
-		case o.ID.With() > 0:
-			rows = append(rows, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", o.ID.With(), b.label(o)), "")})
+		case o.ID.SuggestionNumber() > 0:
+			rows = append(rows, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", o.ID.SuggestionNumber(), b.label(o)), "")})
 		case s != permissions.Once:
 			rows = append(rows, []key{b.key(o.ID, 0, b.label(o), "")})
 		}

@@ -123,7 +123,7 @@ func edited(tool, before, after string, was ...permissions.Rows) func(*permissio
 			members = map[string]any{"file_path": "/srv/notes/cart.go", "content": after}
 		}
 		r.Agent, r.Claimed, r.Caller, r.Hook = "claude-code", true, permissions.CallerUID(1000), "claude-code"
-		r.Tool, r.Cwd, r.AffectedPath, r.Was = tool, "/srv/notes", "/srv/notes/cart.go", was
+		r.Tool, r.Cwd, r.AffectedPath, r.Rows = tool, "/srv/notes", "/srv/notes/cart.go", was
 		r.Input, _ = json.Marshal(members) // cannot fail
 	}
 }

@@ -117,7 +117,7 @@ func (s *suite) do(t testing.TB, p connectors.Prompt, d connectors.Decision) {
 			})
 			s.server.Advance(secondStep)
 		}
-		if scope, allows := d.Answer.Scope(); allows && !d.Really && (scope != permissions.Once || d.Answer.With() > 0) {
+		if scope, allows := d.Answer.Scope(); allows && !d.Really && (scope != permissions.Once || d.Answer.SuggestionNumber() > 0) {
 			s.pressed(t, p.Code, func(b press) bool { return b.Step == stepMore })
 		}
 		s.pressed(t, p.Code, func(b press) bool { return b.Answer == d.Answer && b.Call == d.Call && b.Step == "" })

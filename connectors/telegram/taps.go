@@ -620,7 +620,7 @@ func (d *handler) propose(
 	if err != nil || bad != nil {
 		return err
 	}
-	p.Step, p.Rule = "", shown.Rule.Check()
+	p.Step, p.Rule = "", shown.Rule.Fingerprint()
 	begun := d.begun(at, d.taker(tap.From.ID), p, d.now())
 	twice := d.begins(at, d.taker(tap.From.ID), p, d.now()) && !begun
 	d.toast(ctx, tap, in.Text(toastRule), true)

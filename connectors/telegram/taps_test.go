@@ -73,7 +73,7 @@ func TestASuggestionIsTapped(t *testing.T) {
 		t.Errorf("the card says %s", m.Text)
 	}
 	s.taps("fay", m, "1 · Allow once, and add Bash(npm run:*)", "✅ You allowed this once, with suggestion 1")
-	if r := s.get(call, permissions.Approved); r.Answer != permissions.AllowWith(1) || r.Scope != permissions.Once {
+	if r := s.get(call, permissions.Approved); r.Answer != permissions.AllowWithSuggestion(1) || r.Scope != permissions.Once {
 		t.Errorf("it was answered %s", r.Answer)
 	}
 	s.becomes("fay", m.ID, "✅ You allowed this once, with suggestion 1")
@@ -387,7 +387,7 @@ func TestALateTapIsToldHowItEnded(t *testing.T) {
 		s.toast(s.phones["sam"].TapsData(sams.ID, data(t, sams, "Allow once")), "✅ You allowed this.")
 
 		late := network("soon over")
-		late.Patience = 60e9
+		late.WantedTimeout = 60e9
 		call = s.ask(late)
 		m := s.card("fay", "soon over")
 		s.server.Advance(61e9)

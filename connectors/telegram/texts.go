@@ -78,7 +78,7 @@ func (d *handler) unknownSender(ctx context.Context, m *message, why error) erro
 	in := i18n.Known(m.From.Language)
 	words := toStranger(m.From.ID, in)
 	if refusal := permissions.AsRefusal(why); refusal != nil && refusal.Code == permissions.CodeLocked {
-		words = refusal.Say(in)
+		words = refusal.TextIn(in)
 	}
 	noted, err := d.noteStranger(ctx, m.From, m.From.ID)
 	if noted {

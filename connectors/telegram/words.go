@@ -38,7 +38,7 @@ func clip(text string) string { return clipTo(text, maxText) }
 func labelOf(r permissions.Request, o permissions.Option, in i18n.Language) string {
 	s, allows := o.ID.Scope()
 	answered := slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.Answer != "" })
-	switch k := o.ID.With(); {
+	switch k := o.ID.SuggestionNumber(); {
 	case len(r.Calls) > 0 && o.ID == permissions.Deny && answered:
 		return in.Text("Deny the rest")
 	case len(r.Calls) > 0 && s == permissions.Once && answered:
@@ -111,7 +111,7 @@ func toastRefused(refusal *permissions.Refusal, in i18n.Language) string {
 	case permissions.CodeReally:
 		return in.Text(toastReally)
 	}
-	return clipTo(visible(refusal.Say(in)), maxToast)
+	return clipTo(visible(refusal.TextIn(in)), maxToast)
 }
 
 // toastGiven answers a button whose answer the person has already given.

@@ -22,7 +22,7 @@ func TestToasts(t *testing.T) {
 	denied := after(t, p, vote("fay", "telegram", permissions.Deny, wordy))
 	_, late := permissions.Step(two.Request, vote("fay", "telegram", once, nil))
 	var settled *permissions.Refusal
-	if !errors.As(permissions.Refused(late), &settled) {
+	if !errors.As(permissions.ToRefusal(late), &settled) {
 		t.Fatal(late)
 	}
 	for got, want := range map[string]string{
@@ -32,7 +32,7 @@ func TestToasts(t *testing.T) {
 		toastRefused(settled, i18n.English):                    "Too late: already approved by sam at ",
 		toastRefused(permissions.NotYours(), i18n.English):     "This is not yours to decide.",
 		toastRefused(permissions.Unknown("x"), i18n.English):   "This button belongs to nothing that daycared knows. Nothing was changed.",
-		toastRefused(permissions.Moved(), i18n.English):        "This card was shown again below; please answer there.",
+		toastRefused(permissions.ButtonMoved(), i18n.English):  "This card was shown again below; please answer there.",
 		toastRefused(permissions.Broken("wait"), i18n.English): "daycared cannot store anything just now, so nothing is granted: wait.",
 		toastBroken: "This could not be stored just now. Nothing was changed; it is tried again by itself.",
 		toastReally: "High risk: nothing is allowed yet.",

@@ -225,7 +225,7 @@ func (s *screen) converse(ctx context.Context, line string) {
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 	case refusal != nil:
-		did.Say = append(did.Say, card.Visible(refusal.Say(who.Language)))
+		did.Say = append(did.Say, card.Visible(refusal.TextIn(who.Language)))
 	case ctx.Err() != nil:
 		return
 	default:

@@ -234,7 +234,7 @@ func (t *taker) settle(d connectors.Decision) (permissions.Request, error) {
 	}
 	c, err := permissions.Step(r, e)
 	if err != nil {
-		return r, permissions.Refused(err)
+		return r, permissions.ToRefusal(err)
 	}
 	t.rows[r.ID] = c.After
 	return c.After, nil

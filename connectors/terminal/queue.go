@@ -255,7 +255,7 @@ func triesLeft(it *item) string {
 
 // byDefault says what happens to a clarification that nobody answers.
 func byDefault(it *item) string {
-	if it.prompt.Request.DeniesSilence() {
+	if it.prompt.Request.DeniedIfUnanswered() {
 		return it.prompt.To.Language.Text("it is not answered")
 	}
 	return it.prompt.To.Language.Sprintf("1 \"%s\" is taken", card.Visible(it.prompt.Request.Choices[0]))
@@ -276,7 +276,7 @@ func others(it *item) (names []string) {
 // nothing more of it.
 func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	r := it.prompt.Request
-	d.Request, d.Shown = r.ID, r.Shown()
+	d.Request, d.Shown = r.ID, r.ShownDigest()
 	after, err := s.hand(ctx, d)
 	if after.ID == r.ID && (after.Revision >= r.Revision || after.State != permissions.Pending) {
 		it.prompt.Request = after
@@ -294,9 +294,9 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 			reply.GivesRule(refusal.Proposal.Rule, it.prompt.Code, it == s.now, in))
 		s.say(about + strings.Join(rows, "\n"))
 	case permissions.CodeOf(err) == permissions.CodeOwnAsk:
-		s.say(about + card.Visible(refusal.Say(s.t.language())) + "\n" + s.t.language().Text(permissions.OwnAskElsewhere))
+		s.say(about + card.Visible(refusal.TextIn(s.t.language())) + "\n" + s.t.language().Text(permissions.OwnAskElsewhere))
 	case refusal != nil:
-		s.say(about + card.Visible(refusal.Say(s.t.language())))
+		s.say(about + card.Visible(refusal.TextIn(s.t.language())))
 	case ctx.Err() != nil:
 		return
 	default:

@@ -456,7 +456,7 @@ func (s *screen) late(ctx context.Context, said reply.Said) string {
 	for _, code := range said.Unknown {
 		_, err := s.hand(ctx, connectors.Decision{Code: code}) // without an answer it decides nothing
 		if refusal := permissions.AsRefusal(err); refusal != nil && refusal.Code == permissions.CodeSettled {
-			return code + "  " + card.Visible(refusal.Say(s.t.language()))
+			return code + "  " + card.Visible(refusal.TextIn(s.t.language()))
 		}
 	}
 	return said.Say

@@ -122,7 +122,8 @@ func TestNothingChangesHowACardLooks(t *testing.T) {
 			{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
 				{Via: "telegram", Account: "6666", Name: r.Agent, At: noon},
 			}}},
-			{About: permissions.AboutSays, By: "uid:1000", At: noon, Told: permissions.Telling{Agent: r.Agent, Title: r.Reason, Text: r.Details}},
+			{About: permissions.AboutText, By: "uid:1000", At: noon,
+				Told: permissions.CallerMessage{Agent: r.Agent, Title: r.Reason, Text: r.Details}},
 		} {
 			n.To = p.To
 			onlyOurs(t, noticed(n, noon))

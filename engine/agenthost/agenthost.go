@@ -24,7 +24,7 @@ type Store interface {
 	Coder() permissions.Coder
 
 	// AddMessage stores a message for its agent. A known key changes nothing. If most messages are undelivered it
-	// refuses with [permissions.CodeLimit]. Of a message with a HeardAt only the key is stored.
+	// refuses with [permissions.CodeLimit]. Of a message with a ReceivedAt only the key is stored.
 	AddMessage(ctx context.Context, m permissions.Message, most int) error
 	// HasMessage reports whether a message or an order with that key was accepted.
 	HasMessage(ctx context.Context, key string) (bool, error)

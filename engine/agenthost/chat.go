@@ -25,8 +25,8 @@ func (a *Hosts) OnMessage(ctx context.Context, m connectors.Message) error {
 	if err != nil {
 		return err
 	}
-	if len(m.Text) > permissions.MaxWritten || !utf8.ValidString(m.Text) {
-		return permissions.Wrong("a message has at most %d bytes of UTF-8", permissions.MaxWritten)
+	if len(m.Text) > permissions.MaxMessageSize || !utf8.ValidString(m.Text) {
+		return permissions.InvalidInput("a message has at most %d bytes of UTF-8", permissions.MaxMessageSize)
 	}
 	to, err := a.foreground(ctx, person, m.From.Via, mine)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *Hosts) Agents(ctx context.Context, id connectors.Identity) ([]permissio
 			return nil, shared.Broken(err)
 		}
 		all = append(all, permissions.Presence{
-			Agent: h.bond.Agent, Foreground: h == front, Activity: h.resident.Activity(), Unheard: len(waiting),
+			Agent: h.bond.Agent, Foreground: h == front, Activity: h.resident.Activity(), Undelivered: len(waiting),
 		})
 	}
 	return all, nil
@@ -119,7 +119,7 @@ func (a *Hosts) Order(
 	}
 	now := a.clock.Stamp()
 	return to.bond.Agent, shared.Broken(a.store.AddMessage(ctx, permissions.Message{
-		Key: key, Agent: to.bond.Agent, From: person.Name, CreatedAt: now, HeardAt: now,
+		Key: key, Agent: to.bond.Agent, From: person.Name, CreatedAt: now, ReceivedAt: now,
 	}, maxUnheard))
 }
 

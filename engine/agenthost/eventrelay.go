@@ -94,7 +94,7 @@ func (p *eventRelay) tell(ctx context.Context, h permissions.Event) (tells bool,
 		return false, nil
 	case err != nil:
 		return false, err
-	case !r.Caller.Ours() && r.Foreground == "":
+	case !r.Caller.IsOurs() && r.Foreground == "":
 		return false, nil
 	}
 	return true, p.handler.HandleEvent(ctx, h, r)

@@ -139,7 +139,7 @@ func (h *host) send(ctx context.Context, u permissions.AgentMessage) error {
 	for {
 		ref, more, err := h.talk(ctx, u)
 		if errors.Is(err, connectors.ErrUnreachable) {
-			h.log.Info("agent message undeliverable", "to", u.Bond.Person, "err", err)
+			h.log.Info("agent message undeliverable", "to", u.Binding.Person, "err", err)
 			return h.store.MarkAgentMessageSent(ctx, u, "", true, h.clock.Stamp())
 		}
 		if err != nil {
@@ -157,7 +157,7 @@ func (h *host) send(ctx context.Context, u permissions.AgentMessage) error {
 
 // talk sends the next part of a message.
 func (h *host) talk(ctx context.Context, u permissions.AgentMessage) (ref string, more bool, err error) {
-	talker, to, err := h.listener(u.Bond)
+	talker, to, err := h.listener(u.Binding)
 	if err != nil {
 		return "", false, err
 	}
@@ -169,7 +169,7 @@ func (h *host) talk(ctx context.Context, u permissions.AgentMessage) (ref string
 		return "", false, err
 	}
 	return talker.SendMessage(ctx, connectors.AgentMessage{
-		To: to, Agent: u.Bond.Agent, Text: u.Text, Part: u.Sent, Codes: codes, Silent: to.Quiet.Hold(h.dir.LocalTime(to)),
+		To: to, Agent: u.Binding.Agent, Text: u.Text, Part: u.Sent, Codes: codes, Silent: to.Quiet.Hold(h.dir.LocalTime(to)),
 	})
 }
 
@@ -242,7 +242,7 @@ func (v speaker) Say(ctx context.Context, key, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > permissions.MaxAgentMessage {
 		return permissions.Invalid(fmt.Errorf("what is said has 1 to %d bytes; this has %d", permissions.MaxAgentMessage, len(text)))
 	}
-	m := permissions.AgentMessage{Key: key, Bond: v.bond, Text: text, CreatedAt: v.clock.Stamp()}
+	m := permissions.AgentMessage{Key: key, Binding: v.bond, Text: text, CreatedAt: v.clock.Stamp()}
 	if err := v.store.AddAgentMessage(ctx, m, maxUnsaid); err != nil {
 		return shared.Broken(err)
 	}

@@ -25,22 +25,22 @@ func (d *Directory) SetAway(ctx context.Context, id connectors.Identity, until t
 	record := a.Record(permissions.PersonAway, id.Via, now)
 	switch {
 	case until.IsZero() && !p.Away.Holds(now):
-		return permissions.Wrong("you are not away")
+		return permissions.InvalidInput("you are not away")
 	case until.IsZero():
 		a = p.Away
 		record = p.Away.Record(permissions.PersonBack, id.Via, now)
 	case !slices.ContainsFunc(s.People, func(o connectors.Person) bool { return o.Name == p.Name }):
-		return permissions.Wrong("nobody in people has this account, so nobody can be asked instead")
+		return permissions.InvalidInput("nobody in people has this account, so nobody can be asked instead")
 	case !a.Holds(now):
-		return permissions.Wrong("that time is over; name a later one")
+		return permissions.InvalidInput("that time is over; name a later one")
 	case a.Until.Sub(now) > permissions.MaxAbsence:
-		return permissions.Wrong("that is too long; you can be away for at most %d days", permissions.MaxAbsence/(24*time.Hour))
+		return permissions.InvalidInput("that is too long; you can be away for at most %d days", permissions.MaxAbsence/(24*time.Hour))
 	case to == p.Name:
-		return permissions.Wrong("that is you; name somebody else, or nobody")
+		return permissions.InvalidInput("that is you; name somebody else, or nobody")
 	case to != "" && !known:
 		return d.UnknownPerson(to)
 	case to != "" && !s.canDecideFor(to, p.Name):
-		return permissions.Wrong("no route that asks you lets %s decide; name somebody whom it asks, too, or escalates to", to)
+		return permissions.InvalidInput("no route that asks you lets %s decide; name somebody whom it asks, too, or escalates to", to)
 	}
 	if err := d.store.PutAbsence(ctx, a, record); err != nil {
 		return shared.Broken(err)

@@ -281,7 +281,7 @@ func (d *Directory) RefuseAskingAccount(ctx context.Context, id connectors.Ident
 	case err != nil:
 		return shared.Broken(err)
 	case asked:
-		return permissions.NotApart(id.UID)
+		return permissions.AskingAccount(id.UID)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (d *Directory) MissingRows() []permissions.Record {
 	return slices.Clone(d.missing)
 }
 
-// FindMissing returns the missing rows that a name denotes (see [permissions.Denoted]), also the name of an agent with tokens, if refused
+// FindMissing returns the missing rows that a name denotes (see [permissions.ResolveID]), also the name of an agent with tokens, if refused
 // says that there is none with a row.
 func (d *Directory) FindMissing(ctx context.Context, refused error, closes permissions.Type, name string) ([]permissions.Record, error) {
 	if permissions.CodeOf(refused) != permissions.CodeUnknown {
@@ -43,10 +43,10 @@ func (d *Directory) FindMissing(ctx context.Context, refused error, closes permi
 	all = slices.DeleteFunc(all, func(r permissions.Record) bool { return r.Type != closes })
 	var ids []permissions.ID
 	for _, r := range all {
-		ids = append(ids, permissions.ID(r.Row()))
+		ids = append(ids, permissions.ID(r.RowName()))
 	}
-	id, ambiguous := permissions.Denoted(name, ids)
-	all = slices.DeleteFunc(all, func(r permissions.Record) bool { return r.Row() != string(id) && r.Detail["name"] != name })
+	id, ambiguous := permissions.ResolveID(name, ids)
+	all = slices.DeleteFunc(all, func(r permissions.Record) bool { return r.RowName() != string(id) && r.Detail["name"] != name })
 	switch {
 	case err != nil:
 		return nil, err
@@ -64,7 +64,7 @@ func (d *Directory) CloseMissing(ctx context.Context, id connectors.Identity, wh
 		return shared.Broken(err)
 	}
 	closed := func(r permissions.Record) bool {
-		return slices.ContainsFunc(all, func(o permissions.Record) bool { return o.Type == r.Type && o.Row() == r.Row() })
+		return slices.ContainsFunc(all, func(o permissions.Record) bool { return o.Type == r.Type && o.RowName() == r.RowName() })
 	}
 	d.mu.Lock()
 	d.missing = slices.DeleteFunc(d.missing, closed)

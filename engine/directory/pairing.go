@@ -149,7 +149,7 @@ func (in pairingLink) guest(ctx context.Context, code, address string) (connecto
 	case errors.Is(err, connectors.ErrNoInvitation):
 		return g, linkOverError()
 	case err != nil || g.Address != address:
-		return g, permissions.Wrong("nobody with the account %s came by this link", address)
+		return g, permissions.InvalidInput("nobody with the account %s came by this link", address)
 	}
 	return g, nil
 }
@@ -254,7 +254,7 @@ func (d *Directory) pairable(
 func (d *Directory) free(name, via string) (door connectors.Pairer, person connectors.Person, err error) {
 	door = d.Pairer(via)
 	if door == nil {
-		return nil, person, permissions.Wrong("nobody can be paired via %s: it is not switched on here", via)
+		return nil, person, permissions.InvalidInput("nobody can be paired via %s: it is not switched on here", via)
 	}
 	people := d.base.Load().People
 	i := slices.IndexFunc(people, func(p connectors.Person) bool { return p.Name == name })
@@ -312,7 +312,7 @@ func linkOverError() error {
 }
 
 func configuredError(name, via string) error {
-	return permissions.Wrong("%s's %s account stands in the configuration, which wins; change it there", name, via)
+	return permissions.InvalidInput("%s's %s account stands in the configuration, which wins; change it there", name, via)
 }
 
 // IsKnown reports whether an unknown sender is a known person by now.

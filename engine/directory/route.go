@@ -54,11 +54,11 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 	if !found {
 		p = s.Policy
 	}
-	if c.Ours() {
+	if c.IsOurs() {
 		p.Held = s.Holdings[c.Name]
 	}
-	p.Reads = acts.Reads
-	p.Rules, p.Stands = s.judge, s.GrantHolds
+	p.ReadCall = acts.ReadCall
+	p.JudgeRules, p.GrantHolds = s.judge, s.GrantHolds
 	return p
 }
 
@@ -79,7 +79,7 @@ func (s *Settings) judge(r permissions.Request, c permissions.Call, live []permi
 		if slices.Contains(strings.Fields(ruling.Grants), string(ids[n-1])) { // a trusted agent has several rules
 			continue
 		}
-		if at := slices.IndexFunc(live, func(g permissions.Grant) bool { return g.ID == ids[n-1] }); live[at].Trust() {
+		if at := slices.IndexFunc(live, func(g permissions.Grant) bool { return g.ID == ids[n-1] }); live[at].IsTrust() {
 			ruling.Why = permissions.Trusted
 		}
 		ruling.Grants = strings.TrimSpace(ruling.Grants + " " + string(ids[n-1]))
@@ -104,8 +104,8 @@ func (s *Settings) GrantHolds(g permissions.Grant, r permissions.Request) bool {
 	if !found || givers < max(route.Quorum, 1) {
 		return false
 	}
-	if g.Trust() {
-		return r.Caller.Proven() != r.Caller.Name
+	if g.IsTrust() {
+		return r.Caller.ProvenName() != r.Caller.Name
 	}
 	return slices.ContainsFunc(s.Approvals.Scopes, func(o permissions.Scope) bool {
 		return o == g.Scope() || o.Span() > 0 && o.Span() >= g.Scope().Span() && g.Scope().Span() > 0
@@ -155,7 +155,7 @@ func (g *grantRules) rules(caller permissions.Caller, live []permissions.Grant) 
 	for _, grant := range live {
 		allow, in := grant.Rule.Patterns()
 		one := rules.Rule{Allow: allow, In: in}
-		if grant.Trust() {
+		if grant.IsTrust() {
 			for _, set := range rules.Sets() {
 				all, c.ids = append(all, rules.Rule{Use: set, In: in}), append(c.ids, grant.ID)
 			}
@@ -211,8 +211,8 @@ func (s *Settings) Propose(
 		return p, "it would reach daycared's own files"
 	}
 	return permissions.Proposal{
-		Rule: permissions.NewGrantedRule(proposed.Allow, proposed.In, ""),
-		Says: proposed.Says, Past: proposed.Past, Allowed: proposed.Allowed, Not: proposed.Not,
+		Rule:         permissions.NewGrantedRule(proposed.Allow, proposed.In, ""),
+		Descriptions: proposed.Says, PastCount: proposed.Past, Allowed: proposed.Allowed, NotCovered: proposed.Not,
 	}, ""
 }
 
@@ -264,17 +264,17 @@ func (s *Settings) trustsLinks(c permissions.Caller) bool {
 // believed says where names lead; of every other caller nothing is known.
 func (s *Settings) ruleCall(r permissions.Request, c permissions.Call) rules.Call {
 	call := rules.Call{
-		Agent: r.Caller.Proven(), Person: s.owner(r.Caller), Dialect: r.Hook, Tool: c.Tool, Folder: r.Cwd, Root: r.Cwd,
+		Agent: r.Caller.ProvenName(), Person: s.owner(r.Caller), Dialect: r.Hook, Tool: c.Tool, Folder: r.Cwd, Root: r.Cwd,
 	}
-	call.Input, call.Condensed = r.Whole(c)
+	call.Input, call.Condensed = r.FullInput(c)
 	switch {
-	case r.Caller.Ours():
+	case r.Caller.IsOurs():
 		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), linkResolver(r.Caller.Name)
 	case r.Hook != "" && s.trustsLinks(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) &&
 		filepath.Clean(r.Leads.Root) == r.Leads.Root:
 		call.Root, call.Resolve = r.Leads.Root, r.Leads.Resolve
 	case r.Hook != "" && s.trustsLinks(r.Caller):
-		call.Leads.Names = r.Elsewhere() // of a stored request
+		call.Leads.Names = r.Symlinks() // of a stored request
 	}
 	return call
 }
@@ -299,7 +299,7 @@ func linkResolver(caller string) func(name string) string {
 
 // valueForAgent returns the value for an agent of ours: its own, or that of the agent that started it, its name's prefix.
 func valueForAgent[T any](all map[string]T, c permissions.Caller) (v T, found bool) {
-	if !c.Ours() {
+	if !c.IsOurs() {
 		return v, false
 	}
 	for name := c.Name; ; {
@@ -419,8 +419,8 @@ func (t Route) matches(r permissions.Request) (whole, part bool) {
 // routed returns the caller's name that a pattern is matched with. Agents started by ours follow the routes of the
 // configured agent: the part after the slash was chosen by a model, and counts only if the pattern has a slash too.
 func routed(pattern string, c permissions.Caller) string {
-	name := c.Proven()
-	if c.Ours() && !strings.Contains(pattern, "/") {
+	name := c.ProvenName()
+	if c.IsOurs() && !strings.Contains(pattern, "/") {
 		name, _, _ = strings.Cut(name, "/")
 	}
 	return name
@@ -617,9 +617,9 @@ func (s *Settings) NoticeRecipient(c permissions.Caller, name string) (connector
 	own, _ := s.Person(owner)
 	switch {
 	case name == "":
-		return p, permissions.NobodyOwns(c.Name)
+		return p, permissions.NoOwnerToNotify(c.Name)
 	case !known || !slices.Contains(people, name):
-		return p, permissions.NobodyToTell(name, people)
+		return p, permissions.MayNotNotify(name, people)
 	case own.Locked != "":
 		return p, permissions.LockedOut(own.Name)
 	}
@@ -725,16 +725,16 @@ func (s *Settings) SetRecipients(r *permissions.Request) error {
 	}
 	switch {
 	case !found:
-		return permissions.NoRoute(asker.Who())
+		return permissions.NoRoute(asker.AgentLabel())
 	case len(route.Ask) == 0:
-		return permissions.NoOwner(asker.Who())
+		return permissions.NoOwner(asker.AgentLabel())
 	}
 	r.Asked, r.Quorum, r.Group = slices.Clone(route.Ask), route.Quorum, route.Group
 	usual, most := s.Timeouts(*r)
-	if r.Caller.Ours() && r.Session == "" { // for a future run; the schedule sets the time
+	if r.Caller.IsOurs() && r.Session == "" { // for a future run; the schedule sets the time
 		most = max(most, longestPatience)
 	}
-	wait := min(cmp.Or(r.Patience, usual), most)
+	wait := min(cmp.Or(r.WantedTimeout, usual), most)
 	if wait < time.Second {
 		return permissions.Invalid(fmt.Errorf("a timeout of %s is too short; it is at least 1s", wait))
 	}
@@ -861,8 +861,8 @@ func (s *Settings) DecidersValid(r permissions.Request) bool {
 func (s *Settings) Editable(r permissions.Request) error {
 	switch {
 	case !r.TakesReplies():
-		return permissions.AskersSide()
-	case !s.Editor || r.Caller.Ours():
+		return permissions.AskerMayNotPermit()
+	case !s.Editor || r.Caller.IsOurs():
 		return permissions.EditorOff()
 	case r.Caller.Name == permissions.Anonymous: // another anonymous caller could answer for this one
 		return permissions.TokenNeeded()

@@ -193,7 +193,7 @@ func (d *Directory) AgentNamed(ctx context.Context, name, person string) (caller
 		if n, err := strconv.Atoi(strings.TrimPrefix(full, "uid:")); err == nil {
 			c.UID = n
 		}
-		if (full == name || c.Proven() == name) && (person == "" || slices.Contains(s.noticeRecipients(c, s.owner(c)), person)) {
+		if (full == name || c.ProvenName() == name) && (person == "" || slices.Contains(s.noticeRecipients(c, s.owner(c)), person)) {
 			return c.Root(), nil
 		}
 	}
@@ -268,7 +268,7 @@ func AccountOf(id connectors.Identity) string {
 // with the account that they came from. The mutex is held.
 func (d *Directory) applyLocks(people []connectors.Person) {
 	for j, l := range d.locks {
-		if d.locks[j].Holds = nil; l.Agent() != "" {
+		if d.locks[j].OtherNames = nil; l.Agent() != "" {
 			continue
 		}
 		for i, p := range people {
@@ -277,7 +277,7 @@ func (d *Directory) applyLocks(people []connectors.Person) {
 				continue
 			}
 			if people[i].Locked = l.Person; !named {
-				d.locks[j].Holds = append(d.locks[j].Holds, p.Name)
+				d.locks[j].OtherNames = append(d.locks[j].OtherNames, p.Name)
 			}
 		}
 	}

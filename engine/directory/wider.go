@@ -91,7 +91,7 @@ func allowed(p permissions.Policy) []string {
 
 // switchedOn is on, unless nothing is high risk.
 func switchedOn(p permissions.Policy) []string {
-	if p.OnceEnough {
+	if p.NoHighRisk {
 		return nil
 	}
 	return []string{"on"}

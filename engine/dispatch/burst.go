@@ -172,7 +172,7 @@ func (l *lane) noteList(
 		s.Copy, s.was, s.title = c, c.Ref, b.Items[i].Request.OnlyTitle
 		s.Ref, s.Burst, s.Shown = ref, ref, b.Items[i].Request.Revision
 		if c.Burst == "" {
-			s.SentAt, s.Dated, l.recent[c.Request] = sentAt, dated, l.elapsed()
+			s.SentAt, s.ChannelTime, l.recent[c.Request] = sentAt, dated, l.elapsed()
 		}
 		if err := l.note(ctx, s); err != nil {
 			return err

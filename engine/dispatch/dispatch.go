@@ -34,7 +34,7 @@ type Store interface {
 	// asked, if not empty, keeps only those with that recipient.
 	Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error)
 	// Lately returns what the caller of r did before it; Last has only what was put to that person.
-	Lately(ctx context.Context, r permissions.Request, person string) (permissions.Lately, error)
+	Lately(ctx context.Context, r permissions.Request, person string) (permissions.RecentActivity, error)
 	// CountPending returns how many requests are pending.
 	CountPending(ctx context.Context) (int, error)
 	// Grant returns one grant, or refuses with [permissions.CodeUnknown].
@@ -63,7 +63,7 @@ type Store interface {
 	StaleCopies(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error)
 	// MarkShown records that a copy with the Ref was has been sent or edited: its Ref, Shown and SentAt, and those of
 	// the other copies in its group. The first time is audited for each person. A copy that is to be shown again
-	// meanwhile stays so, and so does a copy that is known as another message, which a [permissions.ElsewhereError]
+	// meanwhile stays so, and so does a copy that is known as another message, which a [permissions.OtherMessageError]
 	// reports.
 	MarkShown(ctx context.Context, c permissions.Copy, was string) error
 	// MarkNamed records the Ref under which a copy without one is about to be sent.
@@ -108,7 +108,7 @@ type Config struct {
 	Clock     timing.Clock
 	Log       *slog.Logger
 	// History lists what is settled, for digests.
-	History func(context.Context, permissions.Past) ([]permissions.Request, error)
+	History func(context.Context, permissions.HistoryQuery) ([]permissions.Request, error)
 	// Hold returns true when this daemon is the one of several that sends, and false when its context ends before that; nil: there are
 	// no others.
 	Hold func(context.Context) bool
@@ -136,7 +136,7 @@ type Dispatch struct {
 	approved    approvals
 	titles      sync.Map // by titleKey: what pending messages show no more than the title of
 	quieted     sync.Map // by quietKey: the notice of the digest
-	history     func(context.Context, permissions.Past) ([]permissions.Request, error)
+	history     func(context.Context, permissions.HistoryQuery) ([]permissions.Request, error)
 	hold        func(context.Context) bool  // nil: there are no other daemons
 	holds       func(context.Context) error // see Config.Holds
 	sends       atomic.Bool                 // this daemon is the one that sends

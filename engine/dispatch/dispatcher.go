@@ -277,10 +277,10 @@ func (c *dispatcher) heldBackFor(r permissions.Request, cp permissions.Copy, cop
 
 // dueInGroup is when a copy is due; one in a group, when the first one there is.
 func dueInGroup(cp permissions.Copy, copies []permissions.Copy) time.Time {
-	due := cp.Since
+	due := cp.DueAt
 	for _, o := range copies {
-		if cp.Group != "" && o.Group == cp.Group && o.Connector == cp.Connector && o.Since.Before(due) {
-			due = o.Since
+		if cp.Group != "" && o.Group == cp.Group && o.Connector == cp.Connector && o.DueAt.Before(due) {
+			due = o.DueAt
 		}
 	}
 	return due
@@ -401,7 +401,7 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 // patience is how long a copy that was never shown is still tried, by the stricter clock: the wall clock may be set.
 func (l *lane) patience(cp permissions.Copy) time.Duration {
 	within := l.service.dir.Settings().Approvals.DeliverWithin
-	byWall, passing := cp.Since.Add(within).Sub(l.service.clock.Now()), within
+	byWall, passing := cp.DueAt.Add(within).Sub(l.service.clock.Now()), within
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.unshown[cp.Request]; a != nil {
@@ -490,7 +490,7 @@ func (l *lane) arrived(ctx context.Context, r permissions.Request, s sending, si
 		l.recent[r.ID] = l.elapsed()
 	}
 	if s.was == "" && s.Burst != "" {
-		s.SentAt, s.Dated = time.Time{}, time.Time{} // of the list, which has not all of it
+		s.SentAt, s.ChannelTime = time.Time{}, time.Time{} // of the list, which has not all of it
 	}
 	s.Shown = l.shownAt(r)
 	s.Copy = l.dated(s.Copy, since, began)
@@ -503,7 +503,7 @@ func (l *lane) arrived(ctx context.Context, r permissions.Request, s sending, si
 
 // anew has a copy shown as if it never had been: what its person saw was another account's, or not all of it.
 func (l *lane) anew(ctx context.Context, cp permissions.Copy) error {
-	cp.SentAt, cp.Dated, cp.Since = time.Time{}, time.Time{}, l.service.clock.Stamp()
+	cp.SentAt, cp.ChannelTime, cp.DueAt = time.Time{}, time.Time{}, l.service.clock.Stamp()
 	err := l.service.store.SendAgain(ctx, cp)
 	l.dispatcher.Enqueue(cp.Request) // also after a store failure: the write may have succeeded
 	return err
@@ -606,7 +606,7 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	e := l.service
 	ctx, done := shared.Noting(ctx)
 	defer done()
-	err, other := e.store.MarkShown(ctx, s.Copy, s.was), (*permissions.ElsewhereError)(nil)
+	err, other := e.store.MarkShown(ctx, s.Copy, s.was), (*permissions.OtherMessageError)(nil)
 	switch is := errors.As(err, &other); {
 	case is && s.Ref != s.was:
 		err = l.replace(ctx, s.Copy, other.Ref)
@@ -689,10 +689,10 @@ func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Co
 	}
 	cp.SentAt = cmp.Or(since, began)
 	if dater, dates := l.connector.(connectors.MessageDater); dates && since.IsZero() {
-		cp.Dated = dater.SentTime(cp.Ref)
-		l.compareClocks(cp.Dated, began)
+		cp.ChannelTime = dater.SentTime(cp.Ref)
+		l.compareClocks(cp.ChannelTime, began)
 	}
-	if !cp.Dated.IsZero() {
+	if !cp.ChannelTime.IsZero() {
 		cp.SentAt = l.service.clock.Stamp()
 	}
 	return cp
@@ -743,7 +743,7 @@ func (l *lane) mayBeSentSince(cp permissions.Copy) (at time.Time) {
 	if cp.Ref == "" {
 		return at
 	}
-	at = cp.Since // an earlier process may have sent it
+	at = cp.DueAt // an earlier process may have sent it
 	l.attempted(cp, func(a *attempt) {
 		if a.named {
 			at = a.began
@@ -765,7 +765,7 @@ func (d *Dispatch) Sending(cp permissions.Copy) (at time.Time) {
 		}
 	})
 	if !ours && cp.SentAt.IsZero() {
-		return cp.Since
+		return cp.DueAt
 	}
 	return at
 }

@@ -143,7 +143,7 @@ func (d *Dispatch) inGroupOnly(ctx context.Context, r permissions.Request, who s
 			alone = true
 		case !eldest(cp, copies).SentAt.IsZero(): // its message, which one who is asked later joins
 			return true, err
-		case cp.Since.After(d.clock.Now().Add(-delayedAfter)):
+		case cp.DueAt.After(d.clock.Now().Add(-delayedAfter)):
 			only = true
 		}
 	}

@@ -208,7 +208,7 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 		if permissions.AsRefusal(err) != nil {
 			return false, nil // no longer stored
 		}
-		if err == nil && (n.About == permissions.AboutRevoked || notice.Grant.Trust()) {
+		if err == nil && (n.About == permissions.AboutRevoked || notice.Grant.IsTrust()) {
 			notice.Ran, err = d.store.Ran(ctx, n.Subject, shared.RanMost)
 		}
 		return true, err
@@ -219,7 +219,7 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 		return open && err == nil, err
 	}
 	if n.About == permissions.AboutMuted {
-		for id := range strings.FieldsSeq(n.Told.Text) {
+		for id := range strings.FieldsSeq(n.CallerMessage.Text) {
 			r, err := d.store.Read(ctx, permissions.ID(id))
 			switch {
 			case err == nil && slices.Contains(r.Asked, n.To):
@@ -231,14 +231,14 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 		return true, nil
 	}
 	if told(n) {
-		notice.Told, notice.At, notice.Silent = n.Told, n.CreatedAt, n.Told.Silent
+		notice.Told, notice.At, notice.Silent = n.CallerMessage, n.CreatedAt, n.CallerMessage.Silent
 		notice.Codes, err = shared.Codes(ctx, d.store)
 	}
 	return true, err
 }
 
 // told reports whether a notice was sent by a caller.
-func told(n permissions.Notice) bool { return slices.Contains(permissions.Tellings(), n.About) }
+func told(n permissions.Notice) bool { return slices.Contains(permissions.CallerSubjects(), n.About) }
 
 // Hearing returns why a person cannot receive a notice; nil if a channel may accept it, now or later.
 func (d *Dispatch) Hearing(p connectors.Person) error {
@@ -254,7 +254,7 @@ func (d *Dispatch) Hearing(p connectors.Person) error {
 		}
 		why = err.Error()
 	}
-	return permissions.Untellable(why)
+	return permissions.CannotNotify(why)
 }
 
 // waitingFor returns what awaits one person's answer, except for what a group is reminded of, and

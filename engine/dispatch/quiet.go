@@ -37,7 +37,7 @@ func (d *Dispatch) NoteQuiet(n permissions.Notice) { d.quieted.Store(quietKey{n.
 func (d *Dispatch) QuietSince(person string, agent permissions.Caller) (since, until time.Time) {
 	kept, _ := d.quieted.Load(quietKey{person, agent.Root()})
 	n, _ := kept.(permissions.Notice)
-	until, err := time.Parse(time.RFC3339Nano, n.Told.Text)
+	until, err := time.Parse(time.RFC3339Nano, n.CallerMessage.Text)
 	if now := d.clock.Now(); err == nil && !now.Before(until) { // it stays over, even if the clock is set back
 		d.quieted.Delete(quietKey{person, agent.Root()})
 		return time.Time{}, time.Time{}
@@ -59,7 +59,7 @@ func (d *Dispatch) digest(ctx context.Context, n permissions.Notice, notice *con
 		return min(until.Sub(d.clock.Now()), shared.Idle), nil
 	}
 	notice.At = n.CreatedAt
-	settled, err := d.history(ctx, permissions.Past{Since: n.CreatedAt, Asked: n.To, Limit: maxDigest})
+	settled, err := d.history(ctx, permissions.HistoryQuery{Since: n.CreatedAt, Asked: n.To, Limit: maxDigest})
 	if err != nil {
 		return 0, err
 	}

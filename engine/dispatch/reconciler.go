@@ -104,7 +104,7 @@ func (d *Dispatch) planAll(
 		if len(own) > 0 {
 			for i := range copies {
 				if copies[i].Group != "" {
-					copies[i].Since = inGroupAt(r)
+					copies[i].DueAt = inGroupAt(r)
 				}
 			}
 			if name == first {
@@ -220,7 +220,7 @@ func (d *Dispatch) planFor(
 	groupVia, there, first := d.groupChannel(p, r, have)
 	if first {
 		shared := d.copyFor(p, r, groupVia, r.Group)
-		shared.Since = shared.Since.Add(ahead(r))
+		shared.DueAt = shared.DueAt.Add(ahead(r))
 		more = append(more, shared)
 	}
 	if alone {
@@ -269,7 +269,7 @@ func (d *Dispatch) planFor(
 // individual returns the copy of r for one person alone.
 func (d *Dispatch) individual(c connectors.Connector, p connectors.Person, r permissions.Request) permissions.Copy {
 	mine, wait := d.copyFor(p, r, c.Name(), ""), max(ahead(r), hold(c, p, r))
-	mine.Since = mine.Since.Add(wait)
+	mine.DueAt = mine.DueAt.Add(wait)
 	if f, follows := c.(connectors.Follower); follows && wait == 0 {
 		if mine.Ref = f.Follows(p); mine.Ref != "" {
 			mine.Shown = permissions.ShownAlways
@@ -304,7 +304,7 @@ func (d *Dispatch) groupChannel(p connectors.Person, r permissions.Request, have
 // copyFor returns a copy that is still to be shown.
 func (d *Dispatch) copyFor(p connectors.Person, r permissions.Request, connector, place string) permissions.Copy {
 	return permissions.Copy{
-		Request: r.ID, Person: p.Name, Connector: connector, Group: place, Button: permissions.NewButton(), Since: d.clock.Stamp(),
+		Request: r.ID, Person: p.Name, Connector: connector, Group: place, Button: permissions.NewButton(), DueAt: d.clock.Stamp(),
 	}
 }
 
@@ -313,7 +313,7 @@ const aheadFor = 2 * time.Second
 
 // ahead is how long r waits for the question that follows it, which replaces it.
 func ahead(r permissions.Request) time.Duration {
-	if !r.Ahead || r.Hook == "" {
+	if !r.FollowUpExpected || r.Hook == "" {
 		return 0
 	}
 	return min(aheadFor, r.Timeout()/2)
@@ -323,7 +323,7 @@ func ahead(r permissions.Request) time.Duration {
 // apply to agents that the daemon runs. It is at most half of the request's time; screens and groups that others see get
 // no delay.
 func hold(c connectors.Connector, p connectors.Person, r permissions.Request) time.Duration {
-	if _, screen := c.(connectors.Screen); screen || r.Hook == "" || r.Caller.Ours() {
+	if _, screen := c.(connectors.Screen); screen || r.Hook == "" || r.Caller.IsOurs() {
 		return 0
 	}
 	return max(0, min(p.PhoneAfter, r.Timeout()/2))
@@ -377,7 +377,7 @@ func (d *Dispatch) Prompt(
 	p := connectors.Prompt{
 		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.waits(r),
 		Ref: cp.Ref, Burst: cp.Burst, SentAt: cp.SentAt, Button: Button(r, cp),
-		Silent: r.Refused() > 0 || d.silenced(to.Name, r) || !r.Urgent() && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
+		Silent: r.PromptsRefused() > 0 || d.silenced(to.Name, r) || !r.Urgent() && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
 	p.Request = d.dir.Settings().Shown(r, cp.Connector)
 	if d.lacksAccount(to, cp) {
@@ -400,7 +400,7 @@ func (d *Dispatch) Prompt(
 	}
 	if cp.Group != "" {
 		p.To, p.Silent = d.audience(r)
-		p.Group, p.Silent = d.groupNow(cp.Group), r.Refused() > 0 || p.Silent && !r.Urgent()
+		p.Group, p.Silent = d.groupNow(cp.Group), r.PromptsRefused() > 0 || p.Silent && !r.Urgent()
 		return p
 	}
 	p.Before, p.Besides = d.others(r, cp, copies)
@@ -411,7 +411,7 @@ func (d *Dispatch) Prompt(
 // safe for concurrent use.
 type latelyCache struct {
 	mu  sync.Mutex
-	all map[[2]string]permissions.Lately
+	all map[[2]string]permissions.RecentActivity
 }
 
 // maxLately is how many a latelyCache keeps.
@@ -419,7 +419,7 @@ const maxLately = 1000
 
 // latelyOf returns what the caller of r did before it, and what it says of its session, as the person of a copy may see it. A store that
 // cannot be read leaves out the former.
-func (d *Dispatch) latelyOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.Lately {
+func (d *Dispatch) latelyOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.RecentActivity {
 	did := d.rowsOf(ctx, r, cp)
 	if cp.Group == "" && cp.Person != "" && cp.Person == d.dir.Settings().OwnerOf(r.Caller) {
 		did.Title, did.Prompt = r.SessionTitle, r.LastPrompt
@@ -428,7 +428,7 @@ func (d *Dispatch) latelyOf(ctx context.Context, r permissions.Request, cp permi
 }
 
 // rowsOf is what the caller of r did before it, from the store.
-func (d *Dispatch) rowsOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.Lately {
+func (d *Dispatch) rowsOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.RecentActivity {
 	person := cp.Person
 	if cp.Group != "" {
 		person = "" // others read along
@@ -443,12 +443,12 @@ func (d *Dispatch) rowsOf(ctx context.Context, r permissions.Request, cp permiss
 	found, err := d.store.Lately(ctx, r, person)
 	if err != nil {
 		d.log.Warn("read what an agent did before: its card goes without", "request", r.ID, "err", err)
-		return permissions.Lately{}
+		return permissions.RecentActivity{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil || len(c.all) >= maxLately {
-		c.all = map[[2]string]permissions.Lately{}
+		c.all = map[[2]string]permissions.RecentActivity{}
 	}
 	c.all[key] = found
 	return found
@@ -463,14 +463,14 @@ func (d *Dispatch) others(r permissions.Request, cp permissions.Copy, copies []p
 			if c.Person != name {
 				continue
 			}
-			if planned = c.Since; is.At.IsZero() || !c.SentAt.IsZero() && c.SentAt.Before(is.At) {
+			if planned = c.DueAt; is.At.IsZero() || !c.SentAt.IsZero() && c.SentAt.Before(is.At) {
 				is.At = c.SentAt
 			}
 		}
 		answered := slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return v.By == name })
 		switch {
 		case name == cp.Person || answered:
-		case !is.At.IsZero() && is.At.Before(cp.Since):
+		case !is.At.IsZero() && is.At.Before(cp.DueAt):
 			before = append(before, is)
 		case !cp.SentAt.IsZero() && planned.After(cp.SentAt) && !planned.After(d.clock.Now()):
 			besides = append(besides, connectors.Asked{Name: name, At: planned})

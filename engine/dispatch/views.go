@@ -82,7 +82,7 @@ func (d *Dispatch) delayed(r permissions.Request, copies []permissions.Copy) (ch
 // waits returns how many callers wait for r. A session of ours always counts, even while it rests.
 func (d *Dispatch) waits(r permissions.Request) int {
 	n := d.registry.Waiting(r.ID)
-	if r.State == permissions.Pending && (r.Caller.Ours() || d.hold != nil && r.LeftAt.IsZero()) { // perhaps for another daemon
+	if r.State == permissions.Pending && (r.Caller.IsOurs() || d.hold != nil && r.LeftAt.IsZero()) { // perhaps for another daemon
 		return max(n, 1)
 	}
 	return n
@@ -133,7 +133,7 @@ func (d *Dispatch) Show(ctx context.Context, id connectors.Identity, name string
 // WithLately adds what the caller did before a pending request, as an identity may see it.
 func (d *Dispatch) WithLately(ctx context.Context, id connectors.Identity, v permissions.RequestView) permissions.RequestView {
 	if who, err := d.dir.Who(id); err == nil && v.Request.State == permissions.Pending {
-		v.Lately = d.latelyOf(ctx, v.Request, permissions.Copy{Person: who})
+		v.Recent = d.latelyOf(ctx, v.Request, permissions.Copy{Person: who})
 	}
 	return v
 }

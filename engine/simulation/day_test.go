@@ -114,13 +114,13 @@ func (w *world) ask() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	w.askers = append(w.askers, a)
-	w.note("%s ASKS, %s, %s, key %q, %s", a.name, a.question.Kind, topic(a.question), a.question.Key, a.question.Patience)
+	w.note("%s ASKS, %s, %s, key %q, %s", a.name, a.question.Kind, topic(a.question), a.question.Key, a.question.WantedTimeout)
 	go a.run(ctx, w)
 }
 
 // question draws what is asked.
 func (w *world) question(a *asker) {
-	q := permissions.Request{Session: "s", Patience: time.Duration(5+w.draw.IntN(55)) * time.Second}
+	q := permissions.Request{Session: "s", WantedTimeout: time.Duration(5+w.draw.IntN(55)) * time.Second}
 	a.quorum, a.may = 1, []string{"fay", "sam"}
 	switch w.draw.IntN(5) {
 	case 0:

@@ -146,12 +146,12 @@ func (j *judge) opened(r permissions.Request, is *rows, told []permissions.Entry
 		j.finds("r%d was asked while everything was stopped", r.Number)
 	}
 	switch {
-	case r.State == permissions.Approved && r.DecidedVia == permissions.ViaGrant && len(r.Under) > 0:
+	case r.State == permissions.Approved && r.DecidedVia == permissions.ViaGrant && len(r.Grants) > 0:
 		j.audited(r, told, permissions.RequestSettled)
 	case r.State != permissions.Pending:
 		j.finds("r%d was %s as it was asked, under nothing", r.Number, r.State)
 	}
-	for _, id := range r.Under {
+	for _, id := range r.Grants {
 		i := slices.IndexFunc(is.grants, func(g grant) bool { return g.ID == id })
 		if i < 0 || is.grants[i].Caller != r.Caller.Name || !is.grants[i].RevokedAt.IsZero() || is.grants[i].ended {
 			j.finds("r%d rests on a grant that is not in force", r.Number)

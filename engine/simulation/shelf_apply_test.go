@@ -66,7 +66,7 @@ func (t *rows) known(e permissions.Transition) bool {
 func (t *rows) step(before permissions.Request, e permissions.Transition) (permissions.Change, error) {
 	c, refused := permissions.Step(before, e)
 	use, uses := e.(permissions.Use)
-	if refused != nil || (!uses && !c.Handed()) {
+	if refused != nil || (!uses && !c.ApprovedAndUsed()) {
 		return c, refused
 	}
 	if !uses {
@@ -100,7 +100,7 @@ func (t *rows) borne(r permissions.Request, at time.Time) bool {
 		}
 		under[g.ID] = inForce && g.Caller == r.Caller.Name
 	}
-	return (left == 0 || live > 0) && !slices.ContainsFunc(r.Under, func(id permissions.ID) bool { return !under[id] })
+	return (left == 0 || live > 0) && !slices.ContainsFunc(r.Grants, func(id permissions.ID) bool { return !under[id] })
 }
 
 // open reports whether the grant is neither revoked nor over at that time.
@@ -114,7 +114,7 @@ func (s *shelf) commit(c permissions.Change) error {
 	s.requests[i].Request = c.After
 	s.askAnew(c)
 	lapsed := c.Before.LapsedAt.IsZero() && !c.After.LapsedAt.IsZero()
-	if (c.Voided() || lapsed) && !c.Before.Caller.Ours() {
+	if (c.Voided() || lapsed) && !c.Before.Caller.IsOurs() {
 		s.requests[i].keyless = true
 	}
 	if c.Before.UsedAt.IsZero() && !c.After.UsedAt.IsZero() && c.Before.DecidedVia != permissions.ViaGrant {
@@ -148,7 +148,7 @@ func (t *rows) askAnew(c permissions.Change) {
 
 // useGrants notes that r needed nobody's answer, at least to a part of it, because of grants.
 func (t *rows) useGrants(r permissions.Request, at time.Time) error {
-	for _, id := range r.Under {
+	for _, id := range r.Grants {
 		i := slices.IndexFunc(t.grants, func(g grant) bool { return g.ID == id && g.Caller == r.Caller.Name && g.open(at) })
 		if i < 0 {
 			return permissions.UnknownGrant(id)
@@ -176,7 +176,7 @@ func (s *shelf) takeBack(c permissions.Change) {
 
 // releaseKeys sees to it that no key finds what a grant that is over had approved.
 func (t *rows) releaseKeys(g permissions.Grant) {
-	if (permissions.Caller{Name: g.Caller}).Ours() {
+	if (permissions.Caller{Name: g.Caller}).IsOurs() {
 		return
 	}
 	for i, r := range t.requests {

@@ -97,17 +97,17 @@ func (s *shelf) MarkShown(_ context.Context, c permissions.Copy, was string) err
 		}
 		if one.Ref != was && (one.Ref != c.Ref || c.Ref == "") {
 			if one.Ref != "" {
-				return &permissions.ElsewhereError{Ref: one.Ref}
+				return &permissions.OtherMessageError{Ref: one.Ref}
 			}
 			return nil
 		}
 		first := one.SentAt.IsZero() && !c.SentAt.IsZero()
 		if one.Burst != "" && one.Ref == "" && c.Ref != "" {
-			one.SentAt, one.Dated = kept(c.SentAt), kept(c.Dated)
+			one.SentAt, one.ChannelTime = kept(c.SentAt), kept(c.ChannelTime)
 		}
 		one.Ref, one.Shown, one.Burst, one.Failed = c.Ref, c.Shown, c.Burst, ""
-		if one.Dated.IsZero() && !c.Dated.IsZero() {
-			one.Dated = kept(c.Dated)
+		if one.ChannelTime.IsZero() && !c.ChannelTime.IsZero() {
+			one.ChannelTime = kept(c.ChannelTime)
 		}
 		if first {
 			one.SentAt = kept(c.SentAt)
@@ -155,7 +155,7 @@ func (s *shelf) AddCopies(_ context.Context, copies []permissions.Copy) error {
 				return err
 			}
 			if s.copyAt(c) == nil {
-				c.Since, c.SentAt = kept(c.Since), kept(c.SentAt)
+				c.DueAt, c.SentAt = kept(c.DueAt), kept(c.SentAt)
 				s.copies = append(s.copies, c)
 			}
 		}

@@ -147,7 +147,7 @@ func (s *shelf) DeniedBefore(_ context.Context, q permissions.Request, since tim
 }
 
 // History lists what is settled.
-func (s *shelf) History(_ context.Context, of permissions.Past) (found []permissions.Request, err error) {
+func (s *shelf) History(_ context.Context, of permissions.HistoryQuery) (found []permissions.Request, err error) {
 	err = s.read(func() error {
 		from := slices.IndexFunc(s.requests, func(r row) bool { return r.ID == of.After }) + 1
 		for _, r := range s.requests[from:] {
@@ -174,7 +174,7 @@ func (s *shelf) AskedFrom(_ context.Context, uid int, caller string, since time.
 }
 
 // Lately is what a caller did before.
-func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) (did permissions.Lately, err error) {
+func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) (did permissions.RecentActivity, err error) {
 	within := func(r row, span time.Duration) bool {
 		return r.Caller.Name == q.Caller.Name && (r.State == permissions.Approved || r.State == permissions.Denied) &&
 			!r.DecidedAt.Before(q.CreatedAt.Add(-span)) && r.DecidedAt.Before(q.CreatedAt)
@@ -182,7 +182,7 @@ func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) 
 	err = s.read(func() error {
 		past := slices.SortedStableFunc(slices.Values(s.requests), func(a, b row) int { return b.DecidedAt.Compare(a.DecidedAt) })
 		for _, r := range past {
-			if within(r, permissions.LatelySpan) {
+			if within(r, permissions.RecentSpan) {
 				if r.State == permissions.Approved {
 					did.Allowed++
 				} else {
@@ -192,11 +192,11 @@ func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) 
 					did.Last = append(did.Last, r.Request)
 				}
 			}
-			if within(r, permissions.BeforeSpan) && r.State == permissions.Approved && r.DecidedVia != permissions.ViaGrant &&
+			if within(r, permissions.AllowedSpan) && r.State == permissions.Approved && r.DecidedVia != permissions.ViaGrant &&
 				permissions.ActionDigest(r.Request) == permissions.ActionDigest(q) {
-				did.Before++
-				if did.By == "" {
-					did.By = r.DecidedBy
+				did.AllowedBefore++
+				if did.AllowedBy == "" {
+					did.AllowedBy = r.DecidedBy
 				}
 			}
 		}

@@ -108,7 +108,7 @@ func asStored(r permissions.Request) permissions.Request {
 	for i := range r.Votes {
 		r.Votes[i].At = kept(r.Votes[i].At)
 	}
-	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.OnlyTitle, r.Stays, r.Call = 0, "", false, false, false, 0, ""
+	r.WantedTimeout, r.HookStage, r.Harmless, r.FollowUpExpected, r.OnlyTitle, r.ProcessTimeout, r.Call = 0, "", false, false, false, 0, ""
 	return r
 }
 
@@ -212,7 +212,7 @@ func (t *rows) byKey(o *permissions.Opening, now time.Time) (*row, error) {
 	r := &t.requests[i]
 	fresh := r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(o.RedeemWindow)) && !r.DecidedAt.After(now.Add(ahead))
 	switch {
-	case r.State != permissions.Pending && !want.Caller.Ours() && (!fresh || r.Unasked() && want.State == permissions.Pending):
+	case r.State != permissions.Pending && !want.Caller.IsOurs() && (!fresh || r.AllowedByPolicy() && want.State == permissions.Pending):
 		r.keyless = true
 		if r.Answer != "" && !r.TimedOut && !r.Defaulted && r.Digest == want.Digest {
 			o.Request.EarlierAt = r.DecidedAt
@@ -250,9 +250,9 @@ func (t *rows) limited(o permissions.Opening) error {
 	const retry = 10 * time.Second
 	switch {
 	case o.CoolDown > 0 && len(denied) >= 2:
-		return permissions.Rest(denied[1].Sub(want.CreatedAt.Add(-o.CoolDown)))
-	case o.Exhausted > 0:
-		return permissions.Limit(o.Exhausted, "prompts_per_minute", "requests_per_hour", "bytes_per_hour")
+		return permissions.CoolingDown(denied[1].Sub(want.CreatedAt.Add(-o.CoolDown)))
+	case o.PromptPause > 0:
+		return permissions.Limit(o.PromptPause, "prompts_per_minute", "requests_per_hour", "bytes_per_hour")
 	case o.Total > 0 && pending >= o.Total:
 		return permissions.Limit(retry, "pending_total")
 	case o.PerCaller > 0 && mine >= o.PerCaller:
@@ -268,7 +268,7 @@ func (s *shelf) insert(o permissions.Opening) (permissions.Request, error) {
 	s.requests = append(s.requests, row{Request: r})
 	for _, c := range o.Copies {
 		c.Request = r.ID
-		c.Since, c.SentAt = kept(c.Since), kept(c.SentAt)
+		c.DueAt, c.SentAt = kept(c.DueAt), kept(c.SentAt)
 		s.copies = append(s.copies, c)
 	}
 	if r.State == permissions.Approved {

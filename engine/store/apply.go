@@ -12,7 +12,7 @@ import (
 // Apply implements [registry.Store]. With an error of [permissions.Step], and with the refusal while everything is stopped, the
 // Change holds the unchanged row. Using an approval whose grants are no longer in force revokes it instead (see borne).
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
-	if by := s.halt.Load(); by != nil && permissions.Halts(e) {
+	if by := s.halt.Load(); by != nil && permissions.PreventedByStop(e) {
 		c, resumed, err := s.refuse(ctx, id, e, *by)
 		if !resumed {
 			return c, err
@@ -29,7 +29,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Tran
 		if seen, err := voteKnown(ctx, t, e); seen || err != nil {
 			return err
 		}
-		if t.stopped != "" && permissions.Halts(e) {
+		if t.stopped != "" && permissions.PreventedByStop(e) {
 			refused = permissions.Stopped(t.stopped)
 			return nil
 		}
@@ -58,7 +58,7 @@ func (s *Store) step(
 ) (c permissions.Change, refused, err error) {
 	c, refused = permissions.Step(before, e)
 	use, uses := e.(permissions.Use)
-	if refused != nil || (!uses && !c.Handed()) {
+	if refused != nil || (!uses && !c.ApprovedAndUsed()) {
 		return c, refused, nil
 	}
 	if !uses {
@@ -146,7 +146,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 	dropVotes(ctx, t, c)
 	deleteFailedCopies(ctx, t, c)
 	over := c.Voided() || c.Before.LapsedAt.IsZero() && !c.After.LapsedAt.IsZero()
-	if over && !c.Before.Caller.Ours() {
+	if over && !c.Before.Caller.IsOurs() {
 		t.exec(ctx, releaseKey, c.Before.Number)
 	}
 	if c.Before.UsedAt.IsZero() && !c.After.UsedAt.IsZero() && c.Before.DecidedVia != permissions.ViaGrant {

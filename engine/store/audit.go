@@ -243,16 +243,16 @@ func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permiss
 
 var eventTypes = func() map[permissions.Type]bool {
 	types := map[permissions.Type]bool{}
-	for _, t := range permissions.EventsOf() {
+	for _, t := range permissions.EventTypes() {
 		types[t] = true
 	}
 	return types
 }()
 
-// The types come from permissions.EventsOf: constants, not input. Entries of pruned requests have no session and no people.
+// The types come from permissions.EventTypes: constants, not input. Entries of pruned requests have no session and no people.
 var readEvents = func() string {
 	var types []string
-	for _, t := range permissions.EventsOf() {
+	for _, t := range permissions.EventTypes() {
 		types = append(types, `'`+string(t)+`'`)
 	}
 	columns := `audit.` + strings.ReplaceAll(entryColumns, `, `, `, audit.`)
@@ -284,7 +284,7 @@ func (s *Store) tailEvents(after int64, limit int) (found []permissions.Event, k
 			row, known = s.rows.get(e.Request)
 			h.Session, h.Asked = row.Session, row.Asked
 		}
-		found = append(found, h.Locate())
+		found = append(found, h.WithSession())
 	}
 	return found, known
 }
@@ -308,7 +308,7 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) (found []per
 		}
 		found, err = collect(ctx, from, "", eventFields, readEvents, s.chain, after, limit)
 		for i, h := range found {
-			if found[i] = h.Locate(); h.Hash == (permissions.Digest{}) { // unreadable
+			if found[i] = h.WithSession(); h.Hash == (permissions.Digest{}) { // unreadable
 				found[i] = permissions.Event{Entry: permissions.Entry{Seq: h.Seq}}
 			}
 		}

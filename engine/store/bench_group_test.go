@@ -40,7 +40,7 @@ func realAsk() permissions.Opening {
 	o := newAsk()
 	o.Copies = []permissions.Copy{{
 		Request: o.Request.ID, Person: "fay", Connector: "admin", Ref: "1", Button: permissions.NewButton(), Shown: permissions.ShownAlways,
-		Since: o.Request.CreatedAt, SentAt: o.Request.CreatedAt,
+		DueAt: o.Request.CreatedAt, SentAt: o.Request.CreatedAt,
 	}}
 	return o
 }

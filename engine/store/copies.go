@@ -71,7 +71,7 @@ func (s *Store) copies(ctx context.Context, from source, what, text string, args
 		all[i] = r.row
 		if c := &all[i]; !copyGate.hasValidSeal(s.seals, r) {
 			s.logUnsealed(copyGate.name(r.row))
-			c.Ref, c.Shown, c.SentAt, c.Dated = "", 0, time.Time{}, time.Time{}
+			c.Ref, c.Shown, c.SentAt, c.ChannelTime = "", 0, time.Time{}, time.Time{}
 		}
 	}
 	return all, err
@@ -83,7 +83,7 @@ var copyGate = gate[permissions.Copy]{
 	table: "copies", fields: copyFields,
 	sealed: func(c *permissions.Copy) []any {
 		return []any{
-			&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, instant{&c.Since}, instant{&c.SentAt}, instant{&c.Dated},
+			&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, instant{&c.DueAt}, instant{&c.SentAt}, instant{&c.ChannelTime},
 		}
 	},
 	name: func(c permissions.Copy) string {
@@ -93,8 +93,8 @@ var copyGate = gate[permissions.Copy]{
 
 func copyFields(c *permissions.Copy) []any {
 	return []any{
-		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt},
-		&c.Failed, instant{&c.Dated}, &c.Burst,
+		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, &c.Shown, instant{&c.DueAt}, instant{&c.SentAt},
+		&c.Failed, instant{&c.ChannelTime}, &c.Burst,
 	}
 }
 
@@ -154,14 +154,14 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 			}
 			first := one.SentAt.IsZero() && !c.SentAt.IsZero()
 			if one.Burst != "" && one.Ref == "" && c.Ref != "" { // it was opened
-				one.SentAt, one.Dated = c.SentAt, c.Dated
+				one.SentAt, one.ChannelTime = c.SentAt, c.ChannelTime
 			}
 			one.Ref, one.Shown, one.Failed, one.Burst = c.Ref, c.Shown, "", c.Burst
 			if first {
 				one.SentAt = c.SentAt
 			}
-			if one.Dated.IsZero() { // pressed before the channel reported its time
-				one.Dated = c.Dated
+			if one.ChannelTime.IsZero() { // pressed before the channel reported its time
+				one.ChannelTime = c.ChannelTime
 			}
 			t.fail(s.putCopy(ctx, t, one))
 			if first {
@@ -171,7 +171,7 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 		return nil
 	})
 	if err == nil && other != "" {
-		return &permissions.ElsewhereError{Ref: other}
+		return &permissions.OtherMessageError{Ref: other}
 	}
 	return err
 }
@@ -276,7 +276,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 					return err
 				}
 				if len(all) > 0 {
-					c.Ref, c.Button, c.Since, c.Failed = all[0].Ref, all[0].Button, all[0].Since, all[0].Failed
+					c.Ref, c.Button, c.DueAt, c.Failed = all[0].Ref, all[0].Button, all[0].DueAt, all[0].Failed
 				}
 			}
 			if t.affected(ctx, addCopy, copyGate.args(s.seals, c)...) > 0 {

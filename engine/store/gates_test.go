@@ -452,7 +452,7 @@ func TestVerifyFindsRowsThatAreMissing(t *testing.T) {
 			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 			r := newAsk().Request
 			r.State, r.Answer, r.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
-			r.DecidedVia, r.DecidedAt, r.Under = permissions.ViaGrant, time.Now(), []permissions.ID{o.grant(t)}
+			r.DecidedVia, r.DecidedAt, r.Grants = permissions.ViaGrant, time.Now(), []permissions.ID{o.grant(t)}
 			if _, _, err := o.Open(t.Context(), permissions.Opening{Request: r}); err != nil {
 				t.Fatal(err)
 			}
@@ -641,7 +641,7 @@ func TestARowThatIsMissingIsClosedInTheAudit(t *testing.T) {
 	all, err := o.Missing(t.Context())
 	var rows []string
 	for _, r := range all {
-		rows = append(rows, string(r.Type)+" "+r.Row())
+		rows = append(rows, string(r.Type)+" "+r.RowName())
 	}
 	slices.Sort(rows)
 	if len(rows) != 3 || !strings.HasPrefix(rows[0], "GRANT_REVOKED ") || rows[1] != "TOKEN_REVOKED T1" ||

@@ -163,7 +163,7 @@ func (s *Store) grantsInForce(ctx context.Context, from source, r permissions.Re
 			return false, err
 		}
 	}
-	for _, id := range r.Under {
+	for _, id := range r.Grants {
 		live, err := readSealedRows(ctx, s, from, grantGate, readGrantInForce, id, r.Caller.Name, micros(at))
 		if err != nil || len(live) == 0 {
 			return false, err
@@ -174,7 +174,7 @@ func (s *Store) grantsInForce(ctx context.Context, from source, r permissions.Re
 
 // useGrants records that grants answered r, or a part of it. It refuses if one was revoked since r was drafted.
 func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at time.Time) error {
-	for _, id := range r.Under {
+	for _, id := range r.Grants {
 		g, err := loadGrant(ctx, t, id)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 			return permissions.UnknownGrant(id)
 		}
 		t.exec(ctx, addUse, id, r.Number)
-		if until := at.Add(permissions.RuleIdle); g.row.Idles() && until.After(g.row.Until) {
+		if until := at.Add(permissions.RuleIdle); g.row.EndsWhenIdle() && until.After(g.row.Until) {
 			g.row.Until = until
 			t.exec(ctx, prolong, endTime{&g.row.Until}, grantGate.mac(s.seals, g.row), id)
 		}
@@ -371,7 +371,7 @@ const (
 
 // releaseKeys makes the keys of requests that an ended grant approved unusable.
 func releaseKeys(ctx context.Context, t *tx, g permissions.Grant) {
-	if !(permissions.Caller{Name: g.Caller}).Ours() { // their keys stay: a reused key reports that the approval is over
+	if !(permissions.Caller{Name: g.Caller}).IsOurs() { // their keys stay: a reused key reports that the approval is over
 		t.exec(ctx, releaseOwn, g.Request)
 		t.exec(ctx, releaseUses, g.ID)
 	}

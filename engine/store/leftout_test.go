@@ -135,7 +135,7 @@ func TestVerifyComparesUses(t *testing.T) {
 		grant := o.grant(t)
 		under := newAsk()
 		r := &under.Request
-		r.State, r.Answer, r.DecidedVia, r.DecidedAt, r.Under = permissions.Approved, permissions.Allow(permissions.Once), "grant", r.CreatedAt,
+		r.State, r.Answer, r.DecidedVia, r.DecidedAt, r.Grants = permissions.Approved, permissions.Allow(permissions.Once), "grant", r.CreatedAt,
 			[]permissions.ID{grant}
 		if _, _, err := o.Open(t.Context(), under); err != nil {
 			t.Fatal(err)

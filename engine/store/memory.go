@@ -257,7 +257,7 @@ func (c *changes) keep(r permissions.Request) {
 // clipped is r for several readers: whoever appends to what is read gets an array of their own.
 func clipped(r permissions.Request) permissions.Request {
 	r.Asked, r.EscalateTo = slices.Clip(r.Asked), slices.Clip(r.EscalateTo)
-	r.Options, r.Votes, r.Under = slices.Clip(r.Options), slices.Clip(r.Votes), slices.Clip(r.Under)
+	r.Options, r.Votes, r.Grants = slices.Clip(r.Options), slices.Clip(r.Votes), slices.Clip(r.Grants)
 	return r
 }
 
@@ -268,7 +268,7 @@ func orderOfCopies(a, b permissions.Copy) int {
 
 // copyAsStored returns c as a later read returns it.
 func copyAsStored(c permissions.Copy) permissions.Copy {
-	for _, t := range []*time.Time{&c.Since, &c.SentAt, &c.Dated} {
+	for _, t := range []*time.Time{&c.DueAt, &c.SentAt, &c.ChannelTime} {
 		*t = moment(micros(*t))
 	}
 	return c
@@ -383,7 +383,7 @@ func textLength(r permissions.Request) int {
 		n += len(c.Input) + len(c.AffectedPath) + len(c.Comment)
 	}
 	for _, c := range r.ToolCalls() {
-		n += c.Told()
+		n += c.RowBytes()
 	}
 	for _, v := range r.Votes {
 		n += len(v.Comment)

@@ -12,7 +12,7 @@ import (
 const messageColumns = `key, agent, sender, text, created_at, heard_at`
 
 func messageFields(m *permissions.Message) []any {
-	return []any{&m.Key, &m.Agent, &m.From, &m.Text, instant{&m.CreatedAt}, instant{&m.HeardAt}}
+	return []any{&m.Key, &m.Agent, &m.From, &m.Text, instant{&m.CreatedAt}, instant{&m.ReceivedAt}}
 }
 
 func numberedMessage(m *permissions.Message) []any {
@@ -32,7 +32,7 @@ func (s *Store) AddMessage(ctx context.Context, m permissions.Message, most int)
 		if err != nil || known > 0 {
 			return err
 		}
-		if m.HeardAt.IsZero() {
+		if m.ReceivedAt.IsZero() {
 			waiting, err := count(ctx, t, countUndelivered, m.Agent, most)
 			if err != nil {
 				return err
@@ -149,7 +149,7 @@ func (s *Store) Posts(ctx context.Context, session permissions.ID, limit int) ([
 const agentMessageColumns = `key, agent, person, via, text, sent, created_at`
 
 func agentMessageFields(u *permissions.AgentMessage) []any {
-	return []any{&u.Key, &u.Bond.Agent, &u.Bond.Person, &u.Bond.Via, &u.Text, &u.Sent, instant{&u.CreatedAt}}
+	return []any{&u.Key, &u.Binding.Agent, &u.Binding.Person, &u.Binding.Via, &u.Text, &u.Sent, instant{&u.CreatedAt}}
 }
 
 func numberedAgentMessage(u *permissions.AgentMessage) []any {
@@ -168,11 +168,11 @@ const (
 // AddAgentMessage implements [engine.Store].
 func (s *Store) AddAgentMessage(ctx context.Context, u permissions.AgentMessage, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		said, err := count(ctx, t, countAgentMessages, u.Bond.Agent, u.Key)
+		said, err := count(ctx, t, countAgentMessages, u.Binding.Agent, u.Key)
 		if err != nil || said > 0 {
 			return err
 		}
-		waiting, err := count(ctx, t, countUnsent, u.Bond.Agent, most)
+		waiting, err := count(ctx, t, countUnsent, u.Binding.Agent, most)
 		if err != nil {
 			return err
 		}
@@ -220,13 +220,13 @@ func (s *Store) MarkAgentMessageSent(ctx context.Context, u permissions.AgentMes
 		}
 		t.exec(ctx, note, u.Sent, u.Number)
 		if done {
-			t.exec(ctx, trimAgentMessages, u.Bond.Agent, keptOfAgent)
+			t.exec(ctx, trimAgentMessages, u.Binding.Agent, keptOfAgent)
 		}
 		if ref == "" {
 			return nil
 		}
-		t.exec(ctx, writeAuthor, u.Bond.Via, ref, u.Bond.Agent, micros(at))
-		t.exec(ctx, trimAuthors, u.Bond.Agent, keptOfAgent)
+		t.exec(ctx, writeAuthor, u.Binding.Via, ref, u.Binding.Agent, micros(at))
+		t.exec(ctx, trimAuthors, u.Binding.Agent, keptOfAgent)
 		return nil
 	})
 }

@@ -12,7 +12,7 @@ const noticeColumns = `id, person, place, about, subject, caused_by, urgent, cre
 func noticeFields(n *permissions.Notice) []any {
 	return []any{
 		&n.ID, &n.To, &n.Group, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt},
-		&n.Told.Agent, &n.Told.Session, &n.Told.Title, &n.Told.Text, &n.Told.Silent,
+		&n.CallerMessage.Agent, &n.CallerMessage.Session, &n.CallerMessage.Title, &n.CallerMessage.Text, &n.CallerMessage.Silent,
 	}
 }
 
@@ -38,15 +38,15 @@ const (
 // Tell implements [engine.Store].
 func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		if n.About != permissions.AboutSays {
-			t.exec(ctx, dropTold, n.To, n.By, n.Told.Agent, n.Told.Session)
+		if n.About != permissions.AboutText {
+			t.exec(ctx, dropTold, n.To, n.By, n.CallerMessage.Agent, n.CallerMessage.Session)
 		}
 		waiting, err := count(ctx, t, countTold, n.By)
 		if err != nil {
 			return err
 		}
 		if waiting >= most {
-			return permissions.TooMuchTold(toldAgain)
+			return permissions.TooManyNotices(toldAgain)
 		}
 		insertNotice(ctx, t, n)
 		return nil

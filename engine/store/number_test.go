@@ -87,7 +87,7 @@ func TestWhatIsOnlyToldStopsNothing(t *testing.T) {
 				under := newAsk()
 				r := &under.Request
 				r.State, r.Answer, r.DecidedVia, r.DecidedAt = permissions.Approved, permissions.Allow(permissions.Once), "grant", time.Now()
-				r.Under = []permissions.ID{o.grant(t)}
+				r.Grants = []permissions.ID{o.grant(t)}
 				if _, _, err := o.Open(t.Context(), under); err != nil {
 					t.Error(err)
 				}

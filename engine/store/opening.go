@@ -80,7 +80,7 @@ func makeRow(o permissions.Opening) (newRow, error) {
 	}
 	args, err := driverArgs(append(append(fixedFields(&r), changingFields(&r)...),
 		dueAt(r), []byte{}, r.Key != "", shown, false, actionOf(r), micros(r.EarlierAt), 0))
-	return newRow{request: r, copies: o.Copies, told: o.Told, wait: o.Wait, args: args}, err
+	return newRow{request: r, copies: o.Copies, told: o.Records, wait: o.Wait, args: args}, err
 }
 
 // after is the row for a request whose key found an answer that is over.
@@ -221,17 +221,17 @@ func (s *Store) findJoined(
 	}
 	r, err = s.one(ctx, t, readNumber, m.twin)
 	usable := true
-	if err == nil && want.Key != "" && !want.Caller.Ours() && !r.UsedAt.IsZero() { // its grants may be over by now
+	if err == nil && want.Key != "" && !want.Caller.IsOurs() && !r.UsedAt.IsZero() { // its grants may be over by now
 		usable, err = s.grantsInForce(ctx, t, r, now)
 	}
-	leads := r.DecidedVia != permissions.ViaGrant && !r.LeadsAs(want) // than people were shown
+	leads := r.DecidedVia != permissions.ViaGrant && !r.SameLeads(want) // than people were shown
 	switch {
 	case err == nil && want.Key == "" && leads:
 		return r, 0, sql.ErrNoRows
 	case err != nil, want.Key == "":
-	case r.Unasked() && want.State == permissions.Pending && !want.Caller.Ours(): // what policy let go then is asked about now
+	case r.AllowedByPolicy() && want.State == permissions.Pending && !want.Caller.IsOurs(): // what policy let go then is asked about now
 		return r, r.Number, sql.ErrNoRows
-	case r.State != permissions.Pending && !want.Caller.Ours() && (!usable || !redeemable(r, now, o.RedeemWindow)):
+	case r.State != permissions.Pending && !want.Caller.IsOurs() && (!usable || !redeemable(r, now, o.RedeemWindow)):
 		return r, r.Number, sql.ErrNoRows
 	case r.Digest != want.Digest, leads:
 		err = permissions.KeyTaken()
@@ -267,9 +267,9 @@ func (m duplicates) refusal(t *tx, o permissions.Opening) error {
 	case r.State != permissions.Pending:
 		return nil
 	case !m.denied.IsZero():
-		return permissions.Rest(m.denied.Sub(r.CreatedAt.Add(-o.CoolDown)))
-	case o.Exhausted > 0:
-		return permissions.Limit(o.Exhausted, "prompts_per_minute", "requests_per_hour", "bytes_per_hour")
+		return permissions.CoolingDown(m.denied.Sub(r.CreatedAt.Add(-o.CoolDown)))
+	case o.PromptPause > 0:
+		return permissions.Limit(o.PromptPause, "prompts_per_minute", "requests_per_hour", "bytes_per_hour")
 	case o.Total > 0 && t.pending >= o.Total:
 		return permissions.Limit(retryAfter, "pending_total")
 	case o.PerCaller > 0 && m.waiting >= o.PerCaller:

@@ -231,7 +231,7 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 	}
 	for _, r := range old {
 		for i, c := range r.Calls {
-			r.Calls[i] = permissions.Call{N: c.N, Tool: c.Tool, Answer: c.Answer, By: c.By, At: c.At, Ends: c.Ends}
+			r.Calls[i] = permissions.Call{N: c.N, Tool: c.Tool, Answer: c.Answer, By: c.By, At: c.At, EndsRun: c.EndsRun}
 		}
 		for i := range r.Options {
 			if r.Kind == permissions.KindClarification {

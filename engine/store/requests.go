@@ -59,9 +59,9 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Step, &r.Quorum, offered{list[permissions.Option]{&r.Options}}, list[permissions.Tag]{&r.Tags},
 		brief[permissions.Tag]{list[permissions.Tag]{&r.Held}}, brief[string]{list[string]{&r.EnvNames}},
 		brief[string]{list[string]{&r.Choices}}, &r.Reason, &r.Message,
-		canonical{rawJSON{&r.Input}}, &r.Details, brief[permissions.ID]{list[permissions.ID]{&r.Under}}, &r.Group, &r.Hook,
-		&r.Folder, &r.Beyond,
-		brief[permissions.Rows]{list[permissions.Rows]{&r.Was}}, brief[permissions.Ruling]{list[permissions.Ruling]{&r.Ruled}},
+		canonical{rawJSON{&r.Input}}, &r.Details, brief[permissions.ID]{list[permissions.ID]{&r.Grants}}, &r.Group, &r.Hook,
+		&r.Folder, &r.ExceededRate,
+		brief[permissions.Rows]{list[permissions.Rows]{&r.Rows}}, brief[permissions.Ruling]{list[permissions.Ruling]{&r.Ruled}},
 		&r.SessionTitle, &r.LastPrompt,
 	}
 }
@@ -136,7 +136,7 @@ func sealedFields(room []any, r *permissions.Request) []any {
 	return append(room,
 		&r.Number, &r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
 		&r.Hook, instant{&r.CreatedAt}, &r.Agent, &r.Claimed, &r.Host, &r.Cwd, &r.Tool, list[permissions.Tag]{&r.Tags},
-		list[permissions.Tag]{&r.Held}, scope{&r.Widest}, &r.HighRisk, &r.Quorum, list[permissions.ID]{&r.Under}, &r.Revision,
+		list[permissions.Tag]{&r.Held}, scope{&r.Widest}, &r.HighRisk, &r.Quorum, list[permissions.ID]{&r.Grants}, &r.Revision,
 		&r.State, instant{&r.Deadline}, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
 		instant{&r.LapsedAt}, &r.Answer, scope{&r.Scope}, &r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall,
 		list[string]{&r.Asked}, list[string]{&r.EscalateTo}, instant{&r.EscalateAt},
@@ -146,12 +146,12 @@ func sealedFields(room []any, r *permissions.Request) []any {
 // sealedValues returns the sealed values of a request. What pending ones show of an option is sealed until they are settled: the words
 // of a clarification are pruned later.
 func sealedValues(room []any, r *permissions.Request) []any {
-	values := append(oldSealedValues(room, r), "1", r.Beyond, r.Background, r.Foreground, r.Step, r.Group)
+	values := append(oldSealedValues(room, r), "1", r.ExceededRate, r.Background, r.Foreground, r.Step, r.Group)
 	if r.State == permissions.Pending {
 		for _, o := range r.Options {
 			values = append(values, o.Label)
 		}
-		if shown := r.Shown(); shown != r.Digest { // old seals lack it
+		if shown := r.ShownDigest(); shown != r.Digest { // old seals lack it
 			values = append(values, digest{&shown})
 		}
 		if r.SessionTitle+r.LastPrompt != "" { // the type of the first value keeps it distinct
@@ -159,8 +159,8 @@ func sealedValues(room []any, r *permissions.Request) []any {
 		}
 		for _, ruled := range r.Ruled {
 			values = append(values, string(ruled.Effect), ruled.Rule, ruled.Why)
-			if ruled.Refused > 0 {
-				values = append(values, int64(ruled.Refused), false)
+			if ruled.PromptsRefused > 0 {
+				values = append(values, int64(ruled.PromptsRefused), false)
 			}
 			if ruled.Grants != "" { // the type of the first value keeps it distinct
 				values = append(values, true, ruled.Grants)
@@ -424,7 +424,7 @@ const (
 )
 
 // History implements [engine.Store].
-func (s *Store) History(ctx context.Context, of permissions.Past) ([]permissions.Request, error) {
+func (s *Store) History(ctx context.Context, of permissions.HistoryQuery) ([]permissions.Request, error) {
 	return readingAfter(ctx, s, of.After, func(from source, number int64) ([]permissions.Request, error) {
 		if number == 0 {
 			first, err := count(ctx, from, firstDecided, micros(of.Since))
@@ -456,10 +456,10 @@ const (
 )
 
 // Lately implements [engine.Store].
-func (s *Store) Lately(ctx context.Context, r permissions.Request, person string) (permissions.Lately, error) {
+func (s *Store) Lately(ctx context.Context, r permissions.Request, person string) (permissions.RecentActivity, error) {
 	now, action := micros(r.CreatedAt), actionOf(r)
-	from, before := micros(r.CreatedAt.Add(-permissions.LatelySpan)), micros(r.CreatedAt.Add(-permissions.BeforeSpan))
-	return reading(ctx, s, func(source source) (did permissions.Lately, err error) {
+	from, before := micros(r.CreatedAt.Add(-permissions.RecentSpan)), micros(r.CreatedAt.Add(-permissions.AllowedSpan))
+	return reading(ctx, s, func(source source) (did permissions.RecentActivity, err error) {
 		row := source.QueryRowContext(ctx, lately, from, now, r.Caller.Name)
 		if err := row.Scan(&did.Allowed, &did.Denied); err != nil {
 			return did, err
@@ -469,7 +469,7 @@ func (s *Store) Lately(ctx context.Context, r permissions.Request, person string
 				return did, err
 			}
 		}
-		err = source.QueryRowContext(ctx, allowedBefore, action, before, now).Scan(&did.Before, &did.By)
+		err = source.QueryRowContext(ctx, allowedBefore, action, before, now).Scan(&did.AllowedBefore, &did.AllowedBy)
 		return did, err
 	})
 }
@@ -525,7 +525,7 @@ func asStored(r permissions.Request) permissions.Request {
 		at := &r.Calls[i].At
 		*at = moment(micros(*at))
 	}
-	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.OnlyTitle, r.Stays, r.Call = 0, "", false, false, false, 0, ""
+	r.WantedTimeout, r.HookStage, r.Harmless, r.FollowUpExpected, r.OnlyTitle, r.ProcessTimeout, r.Call = 0, "", false, false, false, 0, ""
 	r.Leads = permissions.Leads{}
 	return r
 }
@@ -624,7 +624,7 @@ func (p *sealedPages) fields(r *sealedRow[permissions.Request]) []any {
 	return append(sealedFields(nil, q), &q.VoidedBy, offered{list[permissions.Option]{&q.Options}}, list[permissions.Call]{&q.Calls},
 		&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 		instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
-		canonical{rawJSON{&p.input}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},
+		canonical{rawJSON{&p.input}}, &q.ExceededRate, list[permissions.Rows]{&q.Rows}, list[permissions.Ruling]{&q.Ruled},
 		&q.SessionTitle, &q.LastPrompt, &r.mac)
 }
 
@@ -634,7 +634,7 @@ func (p *sealedPages) ownFields(r *shapedRow) []any {
 		shape{r, p.shapes}, &q.Number, &q.ID, &q.Session, &q.Key, list[permissions.Tag]{&q.Tags}, digest{&q.Digest},
 		instant{&q.CreatedAt}, instant{&q.Deadline},
 		instant{&q.DecidedAt}, instant{&q.UsedAt}, instant{&q.CollectedAt}, instant{&q.LapsedAt}, instant{&q.LeftAt}, &q.AffectedPath,
-		&q.Comment, canonical{rawJSON{&p.input}}, list[permissions.Call]{&q.Calls}, list[permissions.Rows]{&q.Was}, &q.SessionTitle,
+		&q.Comment, canonical{rawJSON{&p.input}}, list[permissions.Call]{&q.Calls}, list[permissions.Rows]{&q.Rows}, &q.SessionTitle,
 		&q.LastPrompt, &r.mac,
 	}
 }

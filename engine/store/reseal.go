@@ -153,7 +153,7 @@ func (s *Store) sealSessionsAndCopies(ctx context.Context, t *tx, version int64,
 	t.fail(err)
 	for _, r := range copies {
 		if !accepted(copyGate.name(r.row), func(k *sealer) bool { return copyGate.hasValidSeal(k, r) }) {
-			r.row.Ref, r.row.SentAt, r.row.Dated = "", time.Time{}, time.Time{}
+			r.row.Ref, r.row.SentAt, r.row.ChannelTime = "", time.Time{}, time.Time{}
 		}
 		t.exec(ctx, upsertCopy, copyGate.args(s.seals, r.row)...)
 	}

@@ -442,7 +442,7 @@ func TestPruningInvalidatesNoSeal(t *testing.T) {
 		t.Fatalf("%d grants, %v", len(held), err)
 	}
 	r.State, r.Answer, r.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
-	r.DecidedVia, r.DecidedAt, r.Under = permissions.ViaGrant, time.Now(), []permissions.ID{held[0].ID}
+	r.DecidedVia, r.DecidedAt, r.Grants = permissions.ViaGrant, time.Now(), []permissions.ID{held[0].ID}
 	if _, created, err := o.Open(t.Context(), permissions.Opening{Request: r}); err != nil || !created {
 		t.Errorf("under the grant: %v", err)
 	}

@@ -200,14 +200,14 @@ func refusals(s *Store, start time.Time, done <-chan error) (first, worst time.D
 // While everything is stopped, nothing is allowed and no approval is used; everything else works.
 func TestWhatAStopRefuses(t *testing.T) {
 	for _, e := range []permissions.Transition{permissions.Cast{}, permissions.Use{}} {
-		if !permissions.Halts(e) {
+		if !permissions.PreventedByStop(e) {
 			t.Errorf("%T is taken", e)
 		}
 	}
 	for _, e := range []permissions.Transition{
 		permissions.Withdraw{}, permissions.Expire{}, permissions.Void{}, permissions.Leave{}, permissions.Lapse{}, permissions.Collect{},
 	} {
-		if permissions.Halts(e) {
+		if permissions.PreventedByStop(e) {
 			t.Errorf("%T is refused", e)
 		}
 	}

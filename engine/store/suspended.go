@@ -62,7 +62,7 @@ func reinstate[T any](ctx context.Context, s *Store, t *tx, g gate[T], row T, re
 	s.append(ctx, t, record)
 }
 
-// named selects the suspended items with these names, see [permissions.Denoted]; all without names.
+// named selects the suspended items with these names, see [permissions.ResolveID]; all without names.
 func named(all permissions.Suspended, names []string) (found permissions.Suspended, err error) {
 	if len(names) == 0 {
 		return all, nil
@@ -76,7 +76,7 @@ func named(all permissions.Suspended, names []string) (found permissions.Suspend
 	}
 	for _, name := range names {
 		before := found.Count()
-		id, err := permissions.Denoted(name, ids)
+		id, err := permissions.ResolveID(name, ids)
 		if err != nil {
 			return permissions.Suspended{}, err
 		}

@@ -191,13 +191,13 @@ func (s *Store) RevokeToken(ctx context.Context, name, by, via string, at time.T
 	})
 }
 
-// tokensByPart returns the token whose id has a part, see [permissions.Denoted].
+// tokensByPart returns the token whose id has a part, see [permissions.ResolveID].
 func tokensByPart(ctx context.Context, t *tx, part string) ([]permissions.Token, error) {
 	ids, err := collect(ctx, t, "", value[permissions.ID], `SELECT id FROM tokens WHERE revoked_at = 0 ORDER BY id`)
 	if err != nil {
 		return nil, err
 	}
-	id, err := permissions.Denoted(part, ids)
+	id, err := permissions.ResolveID(part, ids)
 	if err != nil {
 		return nil, err
 	}

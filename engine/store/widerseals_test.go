@@ -190,11 +190,11 @@ func TestAProposalThatWasChangedCountsAsNone(t *testing.T) {
 func sentCopy(t *testing.T, s *Store, r permissions.Request, ref string) permissions.Copy {
 	t.Helper()
 	at := moment(micros(time.Now()))
-	c := permissions.Copy{Request: r.ID, Person: "fay", Connector: "telegram", Button: ref + "x", Since: at}
+	c := permissions.Copy{Request: r.ID, Person: "fay", Connector: "telegram", Button: ref + "x", DueAt: at}
 	if err := s.AddCopies(t.Context(), []permissions.Copy{c}); err != nil {
 		t.Fatal(err)
 	}
-	c.Ref, c.Shown, c.SentAt, c.Dated = ref, r.Revision, at, at
+	c.Ref, c.Shown, c.SentAt, c.ChannelTime = ref, r.Revision, at, at
 	if err := s.MarkShown(t.Context(), c, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (f *faults) Pending(ctx context.Context, asked string, after permissions.ID
 	return unless(f, func() ([]permissions.Request, error) { return f.Store.Pending(ctx, asked, after, limit) })
 }
 
-func (f *faults) History(ctx context.Context, of permissions.Past) ([]permissions.Request, error) {
+func (f *faults) History(ctx context.Context, of permissions.HistoryQuery) ([]permissions.Request, error) {
 	return unless(f, func() ([]permissions.Request, error) { return f.Store.History(ctx, of) })
 }
 

@@ -76,7 +76,7 @@ func EventOf(h permissions.Event) wire.Event {
 			response = r.Comment
 		}
 		why := h.Detail["reason"]
-		if r.DeniesSilence() && (r.TimedOut || r.Defaulted) {
+		if r.DeniedIfUnanswered() && (r.TimedOut || r.Defaulted) {
 			response, why = "", "unanswered"
 		}
 		e.Payload = map[string]any{"response": wire.OrNull(response)}
@@ -117,7 +117,7 @@ func answered(h permissions.Event) []wire.Answered {
 		}
 		w := wire.Answered{Call: n}
 		if calls := h.About.ToolCalls(); n > 0 && n <= len(calls) {
-			r := h.About.Only(calls[n-1])
+			r := h.About.ForCall(calls[n-1])
 			w.Tool, w.Scope, w.Reason = wire.OrNull(r.Tool), wire.OrNull(r.Scope.String()), wire.OrNull(r.Comment)
 			w.Person, w.At = wire.OrNull(r.DecidedBy), wire.OrNullTime(r.DecidedAt)
 		}

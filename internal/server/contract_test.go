@@ -25,7 +25,7 @@ func TestTheContractOfEventsIsComplete(t *testing.T) {
 		}
 	}
 	described := slices.Sorted(maps.Keys(Events().Events))
-	if all := slices.Sorted(slices.Values(permissions.EventsOf())); !slices.Equal(described, all) {
+	if all := slices.Sorted(slices.Values(permissions.EventTypes())); !slices.Equal(described, all) {
 		t.Errorf("described are %v\nthere are %v", described, all)
 	}
 	for name, e := range Events().Events {

@@ -71,7 +71,7 @@ func TestARefusalComesBackAsItWas(t *testing.T) {
 func refusalOf(t *testing.T, err error) *permissions.Refusal {
 	t.Helper()
 	var r *permissions.Refusal
-	if !errors.As(permissions.Refused(err), &r) {
+	if !errors.As(permissions.ToRefusal(err), &r) {
 		t.Fatalf("%v is no refusal", err)
 	}
 	return r

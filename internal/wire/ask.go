@@ -95,13 +95,13 @@ type Told struct {
 }
 
 // TellOf converts t.
-func TellOf(to string, about permissions.About, t permissions.Telling) Tell {
+func TellOf(to string, about permissions.About, t permissions.CallerMessage) Tell {
 	return Tell{To: to, About: about, Text: t.Text, Agent: t.Agent, Session: t.Session, Title: t.Title, Silent: t.Silent}
 }
 
 // Telling converts the body.
-func (t Tell) Telling() permissions.Telling {
-	return permissions.Telling{Agent: t.Agent, Session: t.Session, Title: t.Title, Text: t.Text, Silent: t.Silent}
+func (t Tell) Telling() permissions.CallerMessage {
+	return permissions.CallerMessage{Agent: t.Agent, Session: t.Session, Title: t.Title, Text: t.Text, Silent: t.Silent}
 }
 
 // Recalled counts withdrawn requests.
@@ -129,7 +129,7 @@ func AskOf(q permissions.Request) Ask {
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
 		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
 		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook, HookStage: q.HookStage, Harmless: q.Harmless,
-		Ahead: q.Ahead, Was: q.Was, Leads: q.Leads, Title: q.SessionTitle, Prompt: q.LastPrompt,
+		Ahead: q.FollowUpExpected, Was: q.Rows, Leads: q.Leads, Title: q.SessionTitle, Prompt: q.LastPrompt,
 	}
 	if len(q.Tags) > 0 {
 		a.Permissions = Map(q.Tags, permissions.Tag.String)
@@ -137,8 +137,8 @@ func AskOf(q permissions.Request) Ask {
 	if len(q.Calls) > 0 {
 		a.Calls = Map(q.Calls, func(c permissions.Call) AskedCall { return AskedCall{Tool: c.Tool, Input: c.Input} })
 	}
-	if q.Patience > 0 {
-		a.Timeout = q.Patience.String()
+	if q.WantedTimeout > 0 {
+		a.Timeout = q.WantedTimeout.String()
 	}
 	return a
 }
@@ -174,7 +174,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
 		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
 		AffectedPath: a.Affected, Hook: a.Hook, HookStage: a.HookStage, Harmless: a.Harmless,
-		Ahead: a.Ahead, Was: a.Was, Leads: a.Leads, SessionTitle: a.Title, LastPrompt: a.Prompt,
+		FollowUpExpected: a.Ahead, Rows: a.Was, Leads: a.Leads, SessionTitle: a.Title, LastPrompt: a.Prompt,
 	}
 	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
 		return q, err
@@ -197,8 +197,8 @@ func (a Ask) question() (q permissions.Request, err error) {
 		}
 	}
 	if a.Timeout != "" {
-		q.Patience, err = time.ParseDuration(a.Timeout)
-		if err != nil || q.Patience < time.Second {
+		q.WantedTimeout, err = time.ParseDuration(a.Timeout)
+		if err != nil || q.WantedTimeout < time.Second {
 			return q, errors.New("timeout must be a duration of at least 1s and at most 2562047h, such as 15m")
 		}
 	}

@@ -70,7 +70,7 @@ func TestAQuestionGoesThereAndBack(t *testing.T) {
 		{
 			Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network, write}, Reason: "r",
 			Agent: "deploy-1", Claimed: true, Session: "s", Host: "h", Cwd: "/c", Key: "k", Details: details,
-			Widest: permissions.For(time.Hour), Patience: 90 * time.Second,
+			Widest: permissions.For(time.Hour), WantedTimeout: 90 * time.Second,
 		},
 		{Kind: permissions.KindTool, Tool: "run_command", Input: json.RawMessage(`{"cmd":"ls"}`)},
 		{Kind: permissions.KindTool, Tool: "Edit", Input: json.RawMessage(`{}`), AffectedPath: "/a", Hook: "claude-code", Harmless: true},
@@ -141,7 +141,7 @@ func FuzzAskBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if back, _, err := AskOf(q).Question(); err != nil || back.Kind != q.Kind || back.Patience != q.Patience {
+		if back, _, err := AskOf(q).Question(); err != nil || back.Kind != q.Kind || back.WantedTimeout != q.WantedTimeout {
 			t.Fatalf("asked again: %+v, %v", back, err)
 		}
 	})

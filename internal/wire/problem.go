@@ -77,30 +77,30 @@ var refusals = map[permissions.Code]struct {
 	status int
 	title  string
 }{
-	permissions.CodeInvalid:   {http.StatusUnprocessableEntity, "The question or answer is not well formed"},
-	permissions.CodeForbidden: {http.StatusForbidden, "Forbidden here"},
-	permissions.CodeOwnFiles:  {http.StatusUnprocessableEntity, "Covers the daemon's own files"},
-	permissions.CodeKeyTaken:  {http.StatusConflict, "The key belongs to another request"},
-	permissions.CodeNoRoute:   {http.StatusForbidden, "No route asks anybody"},
-	permissions.CodeStopped:   {http.StatusServiceUnavailable, "Stopped"},
-	permissions.CodeOwnAsk:    {http.StatusForbidden, "Asked by the same account"},
-	permissions.CodeLimit:     {http.StatusTooManyRequests, "Too many requests"},
-	permissions.CodeRest:      {http.StatusTooManyRequests, "Denied twice"},
-	permissions.CodeMuted:     {http.StatusTooManyRequests, "Too much was denied or ignored"},
-	permissions.CodeTooSoon:   {http.StatusTooManyRequests, "Hardly read"},
-	permissions.CodeNotYours:  {http.StatusForbidden, "Not yours to decide"},
-	permissions.CodeLocked:    {http.StatusForbidden, "This account is locked"},
-	permissions.CodeUnknown:   {http.StatusNotFound, "Nothing of that name here"},
-	permissions.CodeSettled:   {http.StatusConflict, "Already settled"},
-	permissions.CodeReally:    {http.StatusConflict, "Needs a second yes"},
-	permissions.CodeRule:      {http.StatusConflict, "The rule has to be seen first"},
-	permissions.CodeNoAnswer:  {http.StatusUnprocessableEntity, "Not one of the answers"},
-	permissions.CodeNoUse:     {http.StatusConflict, "No unused approval"},
-	permissions.CodeEditor:    {http.StatusForbidden, "Not to be answered in an editor"},
-	permissions.CodeToken:     {http.StatusUnauthorized, "Not a valid token"},
-	permissions.CodeGone:      {http.StatusGone, "No longer kept"},
-	permissions.CodeNoAgent:   {http.StatusConflict, "No agent is bound"},
-	permissions.CodeBroken:    {http.StatusServiceUnavailable, "Nothing can be stored"},
+	permissions.CodeInvalid:     {http.StatusUnprocessableEntity, "The question or answer is not well formed"},
+	permissions.CodeForbidden:   {http.StatusForbidden, "Forbidden here"},
+	permissions.CodeOwnFiles:    {http.StatusUnprocessableEntity, "Covers the daemon's own files"},
+	permissions.CodeKeyTaken:    {http.StatusConflict, "The key belongs to another request"},
+	permissions.CodeNoRoute:     {http.StatusForbidden, "No route asks anybody"},
+	permissions.CodeStopped:     {http.StatusServiceUnavailable, "Stopped"},
+	permissions.CodeOwnAsk:      {http.StatusForbidden, "Asked by the same account"},
+	permissions.CodeLimit:       {http.StatusTooManyRequests, "Too many requests"},
+	permissions.CodeCoolingDown: {http.StatusTooManyRequests, "Denied twice"},
+	permissions.CodeMuted:       {http.StatusTooManyRequests, "Too much was denied or ignored"},
+	permissions.CodeTooSoon:     {http.StatusTooManyRequests, "Hardly read"},
+	permissions.CodeNotYours:    {http.StatusForbidden, "Not yours to decide"},
+	permissions.CodeLocked:      {http.StatusForbidden, "This account is locked"},
+	permissions.CodeUnknown:     {http.StatusNotFound, "Nothing of that name here"},
+	permissions.CodeSettled:     {http.StatusConflict, "Already settled"},
+	permissions.CodeReally:      {http.StatusConflict, "Needs a second yes"},
+	permissions.CodeRule:        {http.StatusConflict, "The rule has to be seen first"},
+	permissions.CodeNoAnswer:    {http.StatusUnprocessableEntity, "Not one of the answers"},
+	permissions.CodeNoUse:       {http.StatusConflict, "No unused approval"},
+	permissions.CodeEditor:      {http.StatusForbidden, "Not to be answered in an editor"},
+	permissions.CodeToken:       {http.StatusUnauthorized, "Not a valid token"},
+	permissions.CodeGone:        {http.StatusGone, "No longer kept"},
+	permissions.CodeNoAgent:     {http.StatusConflict, "No agent is bound"},
+	permissions.CodeBroken:      {http.StatusServiceUnavailable, "Nothing can be stored"},
 }
 
 // ProblemOf converts an error. Refusals keep their text, store errors their advice; details of others are only logged.
@@ -125,7 +125,7 @@ func ProblemOf(err error) *Problem {
 	p := NewProblem(how.status, string(refusal.Code), refusal.Text)
 	p.Title, p.Exit, p.After = how.title, refusal.Exit, refusal.After
 	if shown := refusal.Proposal; shown != nil {
-		p.Proposal = &Proposal{*shown, shown.Rule.Check()}
+		p.Proposal = &Proposal{*shown, shown.Rule.Fingerprint()}
 	}
 	return p
 }

@@ -104,23 +104,23 @@ type Lately struct {
 	Prompt  string    `json:"last_prompt,omitzero" doc:"what the session was told to do last, likewise"`
 }
 
-func fromLately(l permissions.Lately) *Lately {
-	if l.Allowed+l.Denied+l.Before == 0 && l.Title+l.Prompt == "" {
+func fromLately(l permissions.RecentActivity) *Lately {
+	if l.Allowed+l.Denied+l.AllowedBefore == 0 && l.Title+l.Prompt == "" {
 		return nil
 	}
 	return &Lately{l.Allowed, l.Denied, Map(l.Last, func(r permissions.Request) Request {
 		r.Options, r.Choices = nil, nil // nobody answers them any more
 		return Listed(permissions.RequestView{Request: r})
-	}), l.Before, l.By, l.Title, l.Prompt}
+	}), l.AllowedBefore, l.AllowedBy, l.Title, l.Prompt}
 }
 
-func (l *Lately) permissions() (permissions.Lately, error) {
+func (l *Lately) permissions() (permissions.RecentActivity, error) {
 	if l == nil {
-		return permissions.Lately{}, nil
+		return permissions.RecentActivity{}, nil
 	}
 	last, err := TryMap(l.Last, Request.Permissions)
-	return permissions.Lately{
-		Allowed: l.Allowed, Denied: l.Denied, Last: last, Before: l.Before, By: l.By, Title: l.Title, Prompt: l.Prompt,
+	return permissions.RecentActivity{
+		Allowed: l.Allowed, Denied: l.Denied, Last: last, AllowedBefore: l.Before, AllowedBy: l.By, Title: l.Title, Prompt: l.Prompt,
 	}, err
 }
 
@@ -162,9 +162,9 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		Background: r.Background, Foreground: OrNull(r.Foreground), Step: OrNull(r.Step),
 		Mode: OrNull(r.Mode), Claimed: r.Claimed, Host: OrNull(r.Host), Cwd: OrNull(r.Cwd),
 		Tags: Map(r.Tags, permissions.Tag.String), Tool: OrNull(r.Tool), Input: orNullJSON(r.Input),
-		AffectedPath: OrNull(r.AffectedPath), Was: r.Was, HighRisk: r.HighRisk,
+		AffectedPath: OrNull(r.AffectedPath), Was: r.Rows, HighRisk: r.HighRisk,
 		Message: OrNull(r.Message), Details: OrNull(r.Details), Reason: OrNull(r.Reason),
-		Digest: r.Shown().String(), Key: OrNull(r.Key), Options: append([]permissions.Option{}, r.Options...),
+		Digest: r.ShownDigest().String(), Key: OrNull(r.Key), Options: append([]permissions.Option{}, r.Options...),
 		Suggested: suggested(r),
 		State:     r.State, Answer: OrNull(r.Answer), Scope: OrNull(r.Scope.String()), Comment: OrNull(r.Comment),
 		DecidedBy: OrNull(r.DecidedBy), DecidedVia: OrNull(r.DecidedVia), DecidedAt: OrNullTime(r.DecidedAt),
@@ -172,8 +172,8 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		CreatedAt: OrNullTime(r.CreatedAt), Deadline: OrNullTime(r.Deadline), Asked: append([]string{}, r.Asked...),
 		Delivered: delivered(s.Copies), TimedOut: r.TimedOut, Defaulted: r.Defaulted,
 		UsedAt: OrNullTime(r.UsedAt), VoidedBy: OrNull(r.VoidedBy), VoidAt: OrNullTime(r.VoidAt), LapsedAt: OrNullTime(r.LapsedAt),
-		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook, Grants: r.Under, Earlier: OrNullTime(r.EarlierAt), Brief: s.Brief,
-		Beyond: r.Beyond, Ruled: r.Ruled,
+		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook, Grants: r.Grants, Earlier: OrNullTime(r.EarlierAt), Brief: s.Brief,
+		Beyond: r.ExceededRate, Ruled: r.Ruled,
 	}
 	if len(r.Calls) > 0 {
 		w.Calls = Map(r.Calls, fromCall)
@@ -182,7 +182,7 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		w.Question = question
 	}
 	if forDeciders {
-		w.Code, w.Lately = s.Code, fromLately(s.Lately)
+		w.Code, w.Lately = s.Code, fromLately(s.Recent)
 	} else {
 		w.Editor, w.Keyboard, w.Delayed = s.Editor, s.Keyboard, s.Delayed
 	}
@@ -194,7 +194,7 @@ const maxListed = 300
 
 // Listed is a request in a list for deciders: without details and long values.
 func Listed(s permissions.RequestView) Request {
-	shown := s.Request.Shown()
+	shown := s.Request.ShownDigest()
 	s.Brief = shorten(&s.Request) || s.Brief
 	w := From(s, true)
 	w.Digest = shown.String()
@@ -209,8 +209,8 @@ func ListedSession(s permissions.SessionView) Session {
 
 // shorten removes the long values of r, and reports whether there were any.
 func shorten(r *permissions.Request) (shortened bool) {
-	shortened = r.Details != "" || r.Was != nil || r.Elsewhere() != nil || len(r.Input) > maxListed || len(r.Message) > maxListed
-	r.Details, r.Was, r.Ruled = "", nil, slices.Clone(r.Ruled)
+	shortened = r.Details != "" || r.Rows != nil || r.Symlinks() != nil || len(r.Input) > maxListed || len(r.Message) > maxListed
+	r.Details, r.Rows, r.Ruled = "", nil, slices.Clone(r.Ruled)
 	for i := range r.Ruled {
 		r.Ruled[i].Leads = nil
 	}
@@ -225,7 +225,7 @@ func shorten(r *permissions.Request) (shortened bool) {
 		if len(c.Input) > maxListed {
 			r.Calls[i].Input, shortened = nil, true
 		}
-		r.Calls[i].Was = nil
+		r.Calls[i].Rows = nil
 	}
 	return shortened
 }
@@ -237,8 +237,8 @@ func fromVote(v permissions.Vote) Vote {
 func fromCall(c permissions.Call) Call {
 	return Call{
 		N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
-		AffectedPath: OrNull(c.AffectedPath), Answer: OrNull(c.Answer), Comment: c.Comment, By: c.By, At: c.At, Ends: c.Ends,
-		Was: c.Was,
+		AffectedPath: OrNull(c.AffectedPath), Answer: OrNull(c.Answer), Comment: c.Comment, By: c.By, At: c.At, Ends: c.EndsRun,
+		Was: c.Rows,
 	}
 }
 
@@ -320,7 +320,7 @@ func (w Request) View() (permissions.RequestView, error) {
 	r := permissions.Request{
 		ID: w.ID, Kind: w.Kind, Mode: Value(w.Mode), Caller: caller(w.Caller),
 		Agent: Value(w.Agent), Claimed: w.Claimed, Session: Value(w.Session), Host: Value(w.Host), Cwd: Value(w.Cwd),
-		Tags: tags, Tool: Value(w.Tool), AffectedPath: Value(w.AffectedPath), Was: w.Was, Calls: w.calls(), Hook: w.Hook,
+		Tags: tags, Tool: Value(w.Tool), AffectedPath: Value(w.AffectedPath), Rows: w.Was, Calls: w.calls(), Hook: w.Hook,
 		Message: Value(w.Message), Details: Value(w.Details), Reason: Value(w.Reason), Choices: w.choices(),
 		Digest: digest, HighRisk: w.HighRisk, Background: w.Background, Foreground: Value(w.Foreground),
 		Step: Value(w.Step), Key: Value(w.Key), Options: w.Options, Asked: w.Asked, Quorum: w.Quorum,
@@ -329,7 +329,7 @@ func (w Request) View() (permissions.RequestView, error) {
 		DecidedBy: Value(w.DecidedBy), DecidedVia: Value(w.DecidedVia), DecidedAt: Value(w.DecidedAt),
 		Votes: Map(w.Votes, Vote.permissions), TimedOut: w.TimedOut, Defaulted: w.Defaulted, Failure: w.failure(),
 		UsedAt: Value(w.UsedAt), VoidedBy: Value(w.VoidedBy), VoidAt: Value(w.VoidAt), LapsedAt: Value(w.LapsedAt),
-		EarlierAt: Value(w.Earlier), Under: w.Grants, Beyond: w.Beyond, Ruled: w.Ruled,
+		EarlierAt: Value(w.Earlier), Grants: w.Grants, ExceededRate: w.Beyond, Ruled: w.Ruled,
 	}
 	if r.Tool != "" {
 		r.Input = w.Input
@@ -343,7 +343,7 @@ func (w Request) View() (permissions.RequestView, error) {
 	})
 	return permissions.RequestView{
 		Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor, Keyboard: w.Keyboard, Delayed: w.Delayed,
-		Brief: w.Brief, Lately: lately,
+		Brief: w.Brief, Recent: lately,
 	}, nil
 }
 
@@ -361,8 +361,8 @@ func (w Request) calls() []permissions.Call {
 	return Map(w.Calls, func(c Call) permissions.Call {
 		return permissions.Call{
 			N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
-			AffectedPath: Value(c.AffectedPath), Answer: Value(c.Answer), Comment: c.Comment, By: c.By, At: c.At, Ends: c.Ends,
-			Was: c.Was,
+			AffectedPath: Value(c.AffectedPath), Answer: Value(c.Answer), Comment: c.Comment, By: c.By, At: c.At, EndsRun: c.Ends,
+			Rows: c.Was,
 		}
 	})
 }

@@ -110,8 +110,8 @@ func requests() map[string]permissions.RequestView {
 		return s
 	}
 	after := sample()
-	after.Request.State, after.Lately = permissions.Pending, permissions.Lately{
-		Allowed: 2, Denied: 1, Last: []permissions.Request{sample().Request}, Before: 3, By: "sam",
+	after.Request.State, after.Recent = permissions.Pending, permissions.RecentActivity{
+		Allowed: 2, Denied: 1, Last: []permissions.Request{sample().Request}, AllowedBefore: 3, AllowedBy: "sam",
 	}
 	return map[string]permissions.RequestView{
 		"approved": sample(), "after others": after,

@@ -38,7 +38,7 @@ var risks = []Risk{Destroys, Rewrites, Rights, Secrets, Outside, Unread, Typing}
 func RisksOf(r permissions.Request) []Risk {
 	found := map[Risk]bool{}
 	for _, c := range r.ToolCalls() {
-		for _, risk := range Reads(r, c).Risks {
+		for _, risk := range ReadCall(r, c).Risks {
 			found[risk] = true
 		}
 	}
@@ -49,9 +49,9 @@ func listed(found map[Risk]bool) []Risk {
 	return slices.DeleteFunc(slices.Clone(risks), func(r Risk) bool { return !found[r] })
 }
 
-// Reads returns what call c of r does, for [permissions.Policy]. Of a tool that neither edits nor runs code as far as its name says, only
-// what its command certainly does counts.
-func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
+// ReadCall returns what call c of r does, for [permissions.Policy]. Of a tool that neither edits nor runs code as far as its name says,
+// only what its command certainly does counts.
+func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading {
 	in := readInput(c.Input)
 	d := DeedOf(cmp.Or(r.Hook, DialectOf(c.Tool)), c.Tool, c.Input)
 	if d.Typed {
@@ -107,7 +107,7 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 	if in.folder != "" {
 		compared = append(compared, in.folder)
 	}
-	return permissions.Doing{Texts: compared, Risks: listed(f.found)}
+	return permissions.CallReading{Texts: compared, Risks: listed(f.found)}
 }
 
 // folderIn is where the command of a call of r runs.

@@ -24,7 +24,7 @@ func commandRisks(t testing.TB, tool, command string) []Risk {
 
 // risksIn are the risks of a call in a folder.
 func risksIn(folder, tool, input string) []Risk {
-	return Reads(permissions.Request{Cwd: folder}, permissions.Call{Tool: tool, Input: json.RawMessage(input)}).Risks
+	return ReadCall(permissions.Request{Cwd: folder}, permissions.Call{Tool: tool, Input: json.RawMessage(input)}).Risks
 }
 
 // dangerous are commands and the risk that they have among others.
@@ -572,7 +572,7 @@ func TestWithoutAFolderWritingToTheSystemLeavesTheWorkspace(t *testing.T) {
 // What the configuration takes out of high risk is exactly what it says: nothing that a longer command, another folder or a shell's
 // expansion would add.
 func TestOrdinaryCallsAreNoMoreThanTheirPatternSays(t *testing.T) {
-	p := permissions.Policy{Reads: Reads, Ordinary: permissions.Ordinary{
+	p := permissions.Policy{ReadCall: ReadCall, Ordinary: permissions.Ordinary{
 		Patterns: []string{"rm -rf generated/*", "git push --force origin wip/*", "/srv/notes/*"}, Tools: []string{"publish"},
 	}}
 	of := func(tool, member, text string) bool {
@@ -603,14 +603,14 @@ func TestOrdinaryCallsAreNoMoreThanTheirPatternSays(t *testing.T) {
 	if !of("publish", "x", "y") || !of("Bash", "command", "rm -rf generated/api") {
 		t.Error("what is named is no high risk")
 	}
-	if p.OnceEnough = true; of("Bash", "command", "rm -rf /") || of("publish", "x", "y") {
+	if p.NoHighRisk = true; of("Bash", "command", "rm -rf /") || of("publish", "x", "y") {
 		t.Error("high risk is off, and something asks twice")
 	}
 }
 
 // A grant that was given for a call before it counted as high risk does not open it.
 func TestNoGrantOpensWhatACallDestroys(t *testing.T) {
-	plain, noon := permissions.Policy{Reads: Reads}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	plain, noon := permissions.Policy{ReadCall: ReadCall}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := permissions.Request{Kind: permissions.KindTool, Tool: "Bash", Input: json.RawMessage(`{"command":"rm -rf /"}`),
 		Caller: permissions.Caller{Name: "uid:1"}, Session: "s", Hook: "claude-code"}
 	g := permissions.Grant{ID: "g", Caller: "uid:1", Tool: "Bash", Call: permissions.CallDigest(r, r.ToolCalls()[0]),
@@ -628,7 +628,7 @@ func TestNoGrantOpensWhatACallDestroys(t *testing.T) {
 	}
 	scopes := []permissions.Scope{permissions.Session, permissions.SessionTool, permissions.For(time.Minute)}
 	for _, o := range permissions.Offer(r, scopes, permissions.Scope{}) {
-		if s, allows := o.ID.Scope(); allows && s != permissions.Once && (s == permissions.Session || !r.Exact(s)) {
+		if s, allows := o.ID.Scope(); allows && s != permissions.Once && (s == permissions.Session || !r.CoversExactCalls(s)) {
 			t.Errorf("a shell's call is offered %s", o.ID)
 		}
 	}
@@ -640,7 +640,7 @@ func TestCodexTypesUnasked(t *testing.T) {
 	risks := func(hook, command string) []Risk {
 		input, _ := json.Marshal(map[string]string{"command": command}) // it has a JSON form
 		r := permissions.Request{Hook: hook, Cwd: "/srv/code"}
-		return Reads(r, permissions.Call{Tool: "Bash", Input: input}).Risks
+		return ReadCall(r, permissions.Call{Tool: "Bash", Input: input}).Risks
 	}
 	for _, command := range []string{
 		"bash", "bash -l", "bash -e", "bash -i", "sh -s a", "cd x && zsh", "env A=1 bash", "sudo -i", "python3", "python3 -q", "python3 -v", "python3 -",

@@ -86,7 +86,7 @@ func (g *Registry) MeasureGrants(grants []permissions.Grant, old bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range grants {
-		m := measured{end: math.MaxInt64, old: old, idle: grant.Idles()}
+		m := measured{end: math.MaxInt64, old: old, idle: grant.EndsWhenIdle()}
 		if !grant.Until.IsZero() {
 			whole := grant.Until.Sub(grant.CreatedAt)
 			if m.idle {

@@ -31,7 +31,7 @@ func TestAnApprovalIsHandedToTheCallThatWaitsLongest(t *testing.T) {
 			t.Fatal(err)
 		}
 		second, _ := m.ask(t, m.fresh(named("second")))
-		if c := m.hand(t, r.ID, permissions.Allow(scope)); !c.Handed() || c.After.UsedCall != "first" {
+		if c := m.hand(t, r.ID, permissions.Allow(scope)); !c.ApprovedAndUsed() || c.After.UsedCall != "first" {
 			t.Fatalf("%s: %+v", scope, c.After)
 		}
 		if _, err := rings(t, first); err != nil || !first.Handed() {
@@ -52,7 +52,7 @@ func TestADisconnectedCallIsNotHandedTheApproval(t *testing.T) {
 	first, r := m.ask(t, m.fresh(named("first")))
 	second, _ := m.ask(t, m.fresh(named("second")))
 	first.Park(time.Minute)
-	if c := m.hand(t, r.ID, permissions.Allow(permissions.Once)); c.Handed() {
+	if c := m.hand(t, r.ID, permissions.Allow(permissions.Once)); c.ApprovedAndUsed() {
 		t.Fatalf("%+v", c.After)
 	}
 	if w, ok := m.Rejoin("first"); !ok || w != first {
@@ -105,7 +105,7 @@ func TestNothingIsHandedToAReaderOrToNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Leave(t.Context())
-	if c := m.hand(t, r.ID, permissions.Allow(permissions.Once)); c.Handed() || !c.After.UsedAt.IsZero() {
+	if c := m.hand(t, r.ID, permissions.Allow(permissions.Once)); c.ApprovedAndUsed() || !c.After.UsedAt.IsZero() {
 		t.Fatalf("%+v", c.After)
 	}
 	if _, err := rings(t, reader); err != nil || reader.Handed() {
@@ -125,7 +125,7 @@ func TestACallThatLeavesDuringHandover(t *testing.T) {
 		return nil
 	}
 	c := m.hand(t, r.ID, permissions.Allow(permissions.Once))
-	if !c.Handed() || c.After.UsedCall != "first" {
+	if !c.ApprovedAndUsed() || c.After.UsedCall != "first" {
 		t.Fatalf("%+v", c.After)
 	}
 	if _, err := rings(t, second); !errors.Is(err, ErrUsedElsewhere) {
@@ -161,7 +161,7 @@ func TestACallThatArrivesDuringHandover(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if c := m.hand(t, r.ID, permissions.Allow(permissions.Once)); !c.Handed() {
+		if c := m.hand(t, r.ID, permissions.Allow(permissions.Once)); !c.ApprovedAndUsed() {
 			t.Fatalf("%s: %+v", name, c.After)
 		}
 		if _, err := rings(t, first); err != nil || !first.Handed() {

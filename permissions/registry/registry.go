@@ -159,7 +159,7 @@ func (g *Registry) Open(ctx context.Context, o permissions.Opening) (r permissio
 	}
 	if err == nil && created {
 		if r.State == permissions.Approved {
-			g.usedGrants(r.Under)
+			g.usedGrants(r.Grants)
 		}
 		g.publish(r)
 		g.sweepAt(r)
@@ -262,7 +262,7 @@ func (g *Registry) oldestWaiter(id permissions.ID) *Waiter {
 
 // apply applies an event; taker is the call that a Use in it is for.
 func (g *Registry) apply(ctx context.Context, id permissions.ID, e permissions.Transition, taker *Waiter) (permissions.Change, error) {
-	if permissions.Halts(e) {
+	if permissions.PreventedByStop(e) {
 		if err := g.stopping.Acquire(ctx, 1); err != nil {
 			return permissions.Change{}, err
 		}
@@ -279,7 +279,7 @@ func (g *Registry) apply(ctx context.Context, id permissions.ID, e permissions.T
 	}
 	g.MeasureGrants(c.Grants, false)
 	if c.Before.UsedAt.IsZero() && !c.After.UsedAt.IsZero() {
-		g.usedGrants(c.After.Under)
+		g.usedGrants(c.After.Grants)
 	}
 	if !c.Before.Deadline.Equal(c.After.Deadline) {
 		g.forget(id)
@@ -290,7 +290,7 @@ func (g *Registry) apply(ctx context.Context, id permissions.ID, e permissions.T
 		g.NotifyNotices()
 	}
 	if c.Settled() {
-		if !c.Handed() {
+		if !c.ApprovedAndUsed() {
 			taker = nil
 		}
 		g.settled(c.After, taker)

@@ -196,7 +196,7 @@ func TestARequestSettledByAGrantWakesItsWaiterAtOnce(t *testing.T) {
 	end := m.deadlines.grants[rule.ID].end
 	w, r := m.ask(t, m.fresh(func(r *permissions.Request) {
 		r.State, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Approved, permissions.Once, permissions.ViaGrant, r.CreatedAt
-		r.Under = []permissions.ID{rule.ID}
+		r.Grants = []permissions.ID{rule.ID}
 	}))
 	if moved := m.deadlines.grants[rule.ID].end; moved <= end {
 		t.Errorf("the rule that was used ends at %v, as before at %v", moved, end)

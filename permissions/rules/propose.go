@@ -101,7 +101,7 @@ func (s *Set) look(p Past) *seen {
 	if p.Call.Tool == "" {
 		call = permissions.Call{Tool: "run_command", Input: inputOf(p.Call.Command)}
 	}
-	if risks := acts.Reads(r, call).Risks; len(risks) > 0 {
+	if risks := acts.ReadCall(r, call).Risks; len(risks) > 0 {
 		at.risk = string(risks[0])
 	}
 	return at

@@ -102,7 +102,7 @@ func plant(ctx context.Context, s *store.Store, asked string, n int, at time.Tim
 	}
 	r.Session, r.Options = string(r.ID), permissions.Offer(r, nil, r.Widest)
 	r.Digest = permissions.ComputeDigest(r)
-	c := permissions.Copy{Request: r.ID, Person: asked, Connector: "admin", Button: permissions.NewButton(), Since: at}
+	c := permissions.Copy{Request: r.ID, Person: asked, Connector: "admin", Button: permissions.NewButton(), DueAt: at}
 	if _, _, err := s.Open(ctx, permissions.Opening{Request: r, Copies: []permissions.Copy{c}, RedeemWindow: time.Hour}); err != nil {
 		return err
 	}

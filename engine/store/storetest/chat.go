@@ -84,7 +84,7 @@ func testOrders(t *testing.T, b Backend) {
 		}
 	}
 	order := heardBy("helper", 1)
-	order.HeardAt = noon
+	order.ReceivedAt = noon
 	knows(order.Key, false)
 	hears(t, s, order, 0)
 	knows(order.Key, true)
@@ -111,7 +111,7 @@ func unsaid(
 
 func saidBy(agent string, n int) permissions.AgentMessage {
 	return permissions.AgentMessage{
-		Key: fmt.Sprintf("turn %d", n), Bond: permissions.Binding{Agent: agent, Person: "fay", Via: "telegram"},
+		Key: fmt.Sprintf("turn %d", n), Binding: permissions.Binding{Agent: agent, Person: "fay", Via: "telegram"},
 		Text: strings.Repeat(fmt.Sprintf("utterance %d\n", n), n+1), CreatedAt: noon.Add(time.Duration(n) * time.Second),
 	}
 }
@@ -248,7 +248,7 @@ func testPruneChat(t *testing.T, b Backend) {
 	hears(t, s, heardBy("helper", 0), 9)
 	hears(t, s, heardBy("helper", 1), 9)
 	order := heardBy("coder", 0)
-	order.Key, order.HeardAt = "an order", noon
+	order.Key, order.ReceivedAt = "an order", noon
 	hears(t, s, order, 9)
 	says(t, s, saidBy("helper", 0), 9)
 	says(t, s, saidBy("helper", 1), 9)

@@ -57,7 +57,7 @@ func testCopies(t *testing.T, b Backend) {
 	s := b.Open(t)
 	r := ask(two)
 	fay, sam := copyFor(r, "fay", "terminal"), copyFor(r, "sam", "telegram")
-	fay.Since = noon.Add(123456 * time.Microsecond)
+	fay.DueAt = noon.Add(123456 * time.Microsecond)
 	open(t, s, r, fay, sam)
 	same(t, "at first", copies(t, s, r.ID), []permissions.Copy{fay, sam})
 
@@ -189,7 +189,7 @@ func testAddCopies(t *testing.T, b Backend) {
 	same(t, "before", lagging(t, s, "telegram"), []permissions.ID{})
 
 	again := copyFor(r, "fay", "terminal")
-	again.Since, kim.Since = noon.Add(time.Minute), noon.Add(time.Minute)
+	again.DueAt, kim.DueAt = noon.Add(time.Minute), noon.Add(time.Minute)
 	before := len(entries(t, s))
 	for range 2 {
 		if err := s.AddCopies(t.Context(), []permissions.Copy{again, kim}); err != nil {
@@ -275,7 +275,7 @@ func testAskedAgainAfterFailing(t *testing.T, b Backend) {
 // elsewhere checks that nothing was recorded, because the copy is another message.
 func elsewhere(t *testing.T, err error, ref string) {
 	t.Helper()
-	if other := (*permissions.ElsewhereError)(nil); !errors.As(err, &other) || other.Ref != ref {
+	if other := (*permissions.OtherMessageError)(nil); !errors.As(err, &other) || other.Ref != ref {
 		t.Errorf("noted: %v", err)
 	}
 }
@@ -302,7 +302,7 @@ func testWhileSending(t *testing.T, b Backend) {
 		t.Fatal(err)
 	}
 	same(t, "pressed, and not given up", copies(t, s, r.ID), []permissions.Copy{pressed})
-	pressed.Shown, pressed.Dated = 1, noon.Add(time.Minute)
+	pressed.Shown, pressed.ChannelTime = 1, noon.Add(time.Minute)
 	if err := s.MarkShown(t.Context(), pressed, ""); err != nil { // as read before sending
 		t.Fatal(err)
 	}

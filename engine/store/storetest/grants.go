@@ -34,7 +34,7 @@ func under(when time.Time, grants ...permissions.Grant) func(*permissions.Reques
 		r.State, r.Answer, r.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		r.DecidedVia, r.DecidedAt, r.Deadline, r.Asked, r.Quorum = permissions.ViaGrant, when, when, nil, 0
 		for _, g := range grants {
-			r.Under = append(r.Under, g.ID)
+			r.Grants = append(r.Grants, g.ID)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func testUses(t *testing.T, b Backend) {
 		made = append(made, open(t, s, ask(numbered(n), under(tapped, session))))
 	}
 	with := open(t, s, ask(about("both"), under(tapped, quarter, session)))
-	same(t, "under what it ran", read(t, s, with.ID).Under, []permissions.ID{quarter.ID, session.ID})
+	same(t, "under what it ran", read(t, s, with.ID).Grants, []permissions.ID{quarter.ID, session.ID})
 	same(t, "newest first", ran(t, s, session, 9), []permissions.Request{with, made[2], made[1], made[0]})
 	same(t, "a few", ran(t, s, session, 2), []permissions.Request{with, made[2]})
 	same(t, "of the other", ran(t, s, quarter, 9), []permissions.Request{with})
@@ -237,7 +237,7 @@ func testUses(t *testing.T, b Backend) {
 		t.Errorf("used %d times", g.Used)
 	}
 	pending := ask(about("people have to be asked all the same"))
-	pending.Under = []permissions.ID{session.ID}
+	pending.Grants = []permissions.ID{session.ID}
 	open(t, s, pending)
 	if g := readGrant(t, s, session.ID); g.Used != 4 {
 		t.Errorf("a request that waits counts: %d", g.Used)

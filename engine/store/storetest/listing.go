@@ -111,16 +111,16 @@ func testHistory(t *testing.T, b Backend) {
 		}
 	}
 	for name, c := range map[string]struct {
-		of   permissions.Past
+		of   permissions.HistoryQuery
 		want []permissions.ID
 	}{
-		"all":                {permissions.Past{}, all},
-		"of one caller":      {permissions.Past{Caller: permissions.CallerUID(1000).Name}, sams},
-		"put to a person":    {permissions.Past{Asked: "sam"}, sams},
-		"since a time":       {permissions.Past{Since: noon.Add(5 * time.Minute)}, late},
-		"of another caller":  {permissions.Past{Caller: "kim"}, nil},
-		"put to nobody else": {permissions.Past{Asked: "eve"}, nil},
-		"in the future":      {permissions.Past{Since: noon.Add(time.Hour)}, nil},
+		"all":                {permissions.HistoryQuery{}, all},
+		"of one caller":      {permissions.HistoryQuery{Caller: permissions.CallerUID(1000).Name}, sams},
+		"put to a person":    {permissions.HistoryQuery{Asked: "sam"}, sams},
+		"since a time":       {permissions.HistoryQuery{Since: noon.Add(5 * time.Minute)}, late},
+		"of another caller":  {permissions.HistoryQuery{Caller: "kim"}, nil},
+		"put to nobody else": {permissions.HistoryQuery{Asked: "eve"}, nil},
+		"in the future":      {permissions.HistoryQuery{Since: noon.Add(time.Hour)}, nil},
 	} {
 		for _, limit := range []int{1, 3, 100} {
 			var got []permissions.ID
@@ -153,7 +153,7 @@ func testLately(t *testing.T, b Backend) {
 		q.Kind, q.Tags, q.Tool, q.Input = permissions.KindTool, nil, "look", []byte(`{"at":"x"}`)
 	}
 	allow := permissions.Allow(permissions.Once)
-	month := int(permissions.BeforeSpan.Minutes())
+	month := int(permissions.AllowedSpan.Minutes())
 	settle(-month-1, "too long ago", allow, "kim", tool)
 	settle(-60, "earlier", allow, "sam", tool)
 	settle(-30, "later", allow, "fay", tool)
@@ -171,8 +171,8 @@ func testLately(t *testing.T, b Backend) {
 		t.Fatal(err)
 	}
 	same(t, "the last", ids(got.Last), []permissions.ID{fourth, third, second})
-	if got.Allowed != 4 || got.Denied != 1 || got.Before != 2 || got.By != "fay" {
-		t.Errorf("%d allowed, %d denied, %d before, by %q; want 4, 1, 2, fay", got.Allowed, got.Denied, got.Before, got.By)
+	if got.Allowed != 4 || got.Denied != 1 || got.AllowedBefore != 2 || got.AllowedBy != "fay" {
+		t.Errorf("%d allowed, %d denied, %d before, by %q; want 4, 1, 2, fay", got.Allowed, got.Denied, got.AllowedBefore, got.AllowedBy)
 	}
 	if got, err := s.Lately(t.Context(), r, ""); err != nil || len(got.Last) != 0 || got.Allowed != 4 {
 		t.Errorf("for a group: %+v, %v", got, err)

@@ -27,7 +27,7 @@ func everything(t *testing.T) permissions.Request {
 		Tool: "run_command", Input: input, AffectedPath: "/srv/www/index.html",
 		Calls: []permissions.Call{
 			{N: 1, Tool: "write_file", Input: input, AffectedPath: "/a", Answer: permissions.Deny, Comment: "no <b>"},
-			{N: 2, Tool: "read_file", Input: json.RawMessage(`null`), Was: []permissions.Rows{{}}},
+			{N: 2, Tool: "read_file", Input: json.RawMessage(`null`), Rows: []permissions.Rows{{}}},
 		},
 		EnvNames: []string{"HOME", "A=\"b\""}, EnvHash: "ab12", Message: "line\nline\u2028", Details: "x\x00y</script>",
 		Reason: "deploy v42", Choices: []string{"one", "two, \"three\""}, Widest: permissions.For(90 * time.Second),
@@ -35,16 +35,17 @@ func everything(t *testing.T) permissions.Request {
 		Key: "k-1", Options: []permissions.Option{{ID: permissions.Deny, Label: "Deny <it>"}}, Asked: []string{"fay", "sam"},
 		Group: "telegram:-1/7", Hook: "gemini", Folder: "device 1, inode 2",
 		Quorum: 2, EscalateTo: []string{"kim", `the "boss"`}, EscalateAt: when(450),
-		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"}, Beyond: 600,
-		Was:       []permissions.Rows{{First: 7, Text: "a <b>\n\tc", After: 2}},
+		Reminders: []time.Time{when(300), when(600)}, Grants: []permissions.ID{"of a grant"}, ExceededRate: 600,
+		Rows:      []permissions.Rows{{First: 7, Text: "a <b>\n\tc", After: 2}},
 		CreatedAt: when(0), Deadline: when(900),
 		State: permissions.Approved, Answer: permissions.Allow(permissions.Always), Scope: permissions.Always,
 		Comment: "fine", DecidedBy: "fay", DecidedVia: "telegram", DecidedAt: when(1),
 		Votes: []permissions.Vote{{By: "fay"}}, TimedOut: true, Defaulted: true, Failure: "blocked",
 		UsedAt: when(2), UsedCall: "call-1", CollectedAt: when(3), VoidAt: when(4), VoidedBy: "sam",
 		LapsedAt: when(5), LeftAt: when(6), EarlierAt: when(-9),
-		Number: 1, Patience: time.Minute, HookStage: permissions.HookBefore, Harmless: true, Ahead: true, Stays: time.Minute, Call: "call-0",
-		OnlyTitle: true, Ruled: []permissions.Ruling{{Effect: permissions.RuleAsks, Rule: 1, Why: "x", Reason: "y", Exact: true,
+		Number: 1, WantedTimeout: time.Minute, HookStage: permissions.HookBefore, Harmless: true, FollowUpExpected: true,
+		ProcessTimeout: time.Minute, Call: "call-0", OnlyTitle: true,
+		Ruled: []permissions.Ruling{{Effect: permissions.RuleAsks, Rule: 1, Why: "x", Reason: "y", Exact: true,
 			Leads: &permissions.Leads{Names: map[string]string{"/srv/a": "/etc/<b>"}}}},
 		Leads: permissions.Leads{Root: "/srv"}, SessionTitle: "Cart \"sums\"", LastPrompt: "fix\n<it>",
 	}
@@ -61,11 +62,11 @@ func testOpen(t *testing.T, b Backend) {
 	s := b.Open(t)
 	r := everything(t)
 	earlier := open(t, s, ask(func(earlier *permissions.Request) { earlier.Caller = r.Caller }))
-	r.Under = []permissions.ID{apply(t, s, earlier.ID, vote(permissions.Allow(permissions.Session))).Grants[0].ID}
+	r.Grants = []permissions.ID{apply(t, s, earlier.ID, vote(permissions.Allow(permissions.Session))).Grants[0].ID}
 	got := open(t, s, r)
 	want := r
-	want.Number, want.Votes, want.Patience, want.HookStage, want.Harmless = got.Number, nil, 0, "", false
-	want.Ahead, want.OnlyTitle, want.Stays, want.Call = false, false, 0, ""
+	want.Number, want.Votes, want.WantedTimeout, want.HookStage, want.Harmless = got.Number, nil, 0, "", false
+	want.FollowUpExpected, want.OnlyTitle, want.ProcessTimeout, want.Call = false, false, 0, ""
 	want.Leads = permissions.Leads{}
 	same(t, "the row returned", got, want)
 	same(t, "the row read", read(t, s, r.ID), want)
@@ -314,14 +315,14 @@ func testRest(t *testing.T, b Backend) {
 	}
 	deny(s, 2, permissions.Deny)
 	err := again(s, 3)
-	refusedWith(t, err, permissions.CodeRest)
+	refusedWith(t, err, permissions.CodeCoolingDown)
 	var refusal *permissions.Refusal
-	if errors.As(err, &refusal) && (refusal.After != 7*time.Minute || refusal.Text != permissions.Rest(refusal.After).Text) {
+	if errors.As(err, &refusal) && (refusal.After != 7*time.Minute || refusal.Text != permissions.CoolingDown(refusal.After).Text) {
 		t.Errorf("to be tried again after %s: %q", refusal.After, refusal.Text)
 	}
 	refusedWith(t, again(s, 3, about("said otherwise"), func(r *permissions.Request) {
 		r.Agent, r.Claimed, r.Host, r.Cwd, r.Details, r.Session = "else", true, "h", "/c", "more", "s-9"
-	}), permissions.CodeRest)
+	}), permissions.CodeCoolingDown)
 	if err := again(s, 3, func(r *permissions.Request) { r.Tags = append(r.Tags, permissions.Events) }); err != nil {
 		t.Errorf("something else: %v", err)
 	}
@@ -332,12 +333,12 @@ func testRest(t *testing.T, b Backend) {
 	if _, _, err := s.Open(t.Context(), opening(ask(at(noon.Add(3*time.Minute))))); err != nil {
 		t.Errorf("without a cool-down: %v", err)
 	}
-	refusedWith(t, again(s, -5), permissions.CodeRest) // the clock was set back
+	refusedWith(t, again(s, -5), permissions.CodeCoolingDown) // the clock was set back
 	if err := again(s, -3*24*60); err != nil {
 		t.Errorf("after the clock had been days ahead: %v", err)
 	}
 	s = b.Reopen(t, s)
-	refusedWith(t, again(s, 9, keyed("k")), permissions.CodeRest)
+	refusedWith(t, again(s, 9, keyed("k")), permissions.CodeCoolingDown)
 	if err := again(s, 10, keyed("k")); err != nil {
 		t.Errorf("when it is over: %v", err)
 	}
@@ -359,7 +360,7 @@ func testExhausted(t *testing.T, b Backend) {
 	apply(t, s, decided.ID, allow())
 	exhausted := func(r permissions.Request) (permissions.Request, bool, error) {
 		o := opening(r)
-		o.Exhausted = 42 * time.Second
+		o.PromptPause = 42 * time.Second
 		return s.Open(t.Context(), o)
 	}
 	for want, r := range map[permissions.ID]permissions.Request{

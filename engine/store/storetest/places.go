@@ -19,7 +19,7 @@ func in(place string) func(*permissions.Request) {
 func gathered(r permissions.Request, people ...string) (all []permissions.Copy) {
 	for _, person := range people {
 		c := copyFor(r, person, "telegram")
-		c.Group, c.Button, c.Since = r.Group, "random", noon
+		c.Group, c.Button, c.DueAt = r.Group, "random", noon
 		all = append(all, c)
 	}
 	return all
@@ -44,11 +44,11 @@ func testPlaceCopies(t *testing.T, b Backend) {
 	}
 
 	joins := gathered(r, "kim")[0]
-	joins.Button, joins.Since = "another", noon.Add(time.Hour)
+	joins.Button, joins.DueAt = "another", noon.Add(time.Hour)
 	if err := s.AddCopies(t.Context(), []permissions.Copy{joins}); err != nil {
 		t.Fatal(err)
 	}
-	joins.Ref, joins.Button, joins.Since = sent.Ref, sent.Button, sent.Since
+	joins.Ref, joins.Button, joins.DueAt = sent.Ref, sent.Button, sent.DueAt
 	same(t, "kim joins the message", copies(t, s, r.ID), []permissions.Copy{both[0], alone, joins, sent})
 	same(t, "which is to be shown to kim", lagging(t, s, "telegram"), []permissions.ID{r.ID})
 	before = len(entries(t, s))

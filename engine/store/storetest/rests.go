@@ -104,7 +104,7 @@ func testUsedWithoutWhatItRestsOn(t *testing.T, b Backend) {
 	g := grant(t, s, permissions.For(15*time.Minute), ask())
 	partly := func(n int) permissions.Request {
 		r := ask(numbered(n))
-		r.Under = []permissions.ID{g.ID}
+		r.Grants = []permissions.ID{g.ID}
 		open(t, s, r)
 		return apply(t, s, r.ID, allow()).After
 	}
@@ -125,10 +125,10 @@ func testUsedWithoutWhatItRestsOn(t *testing.T, b Backend) {
 		t.Error("it was over, and the approval is used")
 	}
 	resting := func(n int) permissions.Request {
-		return open(t, s, ask(numbered(n), func(r *permissions.Request) { r.Under = []permissions.ID{g.ID} }))
+		return open(t, s, ask(numbered(n), func(r *permissions.Request) { r.Grants = []permissions.ID{g.ID} }))
 	}
 	handed, pending := resting(4), resting(5)
-	if c := apply(t, s, handed.ID, handing(allow())); !c.Handed() {
+	if c := apply(t, s, handed.ID, handing(allow())); !c.ApprovedAndUsed() {
 		t.Errorf("what it rests on is in force, and it is not used: %+v", c.After)
 	}
 	same(t, "what ran under it", ids(ran(t, s, g, 9)), []permissions.ID{handed.ID, first.ID})
@@ -137,7 +137,7 @@ func testUsedWithoutWhatItRestsOn(t *testing.T, b Backend) {
 	if !c.Voided() || !c.After.UsedAt.IsZero() {
 		t.Errorf("it was revoked, and the approval is used: %+v", c.After)
 	}
-	if c := apply(t, s, pending.ID, handing(allow())); c.After.State != permissions.Approved || c.Handed() {
+	if c := apply(t, s, pending.ID, handing(allow())); c.After.State != permissions.Approved || c.ApprovedAndUsed() {
 		t.Errorf("it was revoked, and what is allowed now is used with it: %+v", c.After)
 	}
 	_, err := s.Apply(t.Context(), first.ID, permissions.Use{Call: "call-1", At: tapped})
