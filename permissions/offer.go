@@ -79,7 +79,7 @@ const (
 // Offer lists the options for r: every configured scope that makes sense for this request and is not wider than widest
 // (zero: no bound), once first, then deny.
 func Offer(r Request, configured []Scope, widest Scope) []Option {
-	if r.LeadsUnknown() { // the same words may do something else next time
+	if r.LeadsUnknown() || slices.ContainsFunc(r.ToolNames(), FollowsFiles) { // the same words may do something else next time
 		widest = Once
 	}
 	switch r.Kind {

@@ -31,6 +31,7 @@ const maxRead = 8 << 20
 // to the question. What cannot be read, or is no plain text file, is left out.
 func (c *Call) Look() {
 	r := &c.Request
+	c.lookAtSkills()
 	title, prompt := told(newest(c.history))
 	r.SessionTitle, r.LastPrompt = cmp.Or(r.SessionTitle, title), cmp.Or(r.LastPrompt, prompt)
 	e, ok := edits.Of(r.Tool, r.Input)

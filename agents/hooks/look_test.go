@@ -45,3 +45,47 @@ func TestLook(t *testing.T) {
 		t.Error("a file is read for a tool that is not known to edit")
 	}
 }
+
+// TestTheCommandsOfSkillsAreShown: an agent runs what stands in them, and no hook sees it.
+func TestTheCommandsOfSkillsAreShown(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("HOME", filepath.Join(folder, "home"))
+	long := strings.Repeat("x", maxFileCommands)
+	for name, text := range map[string]string{
+		".claude/skills/notes/SKILL.md": "---\nname: notes\nhooks:\n  - command: \"echo hook\"\n---\n" +
+			"Notes: !`rm -r x` and\n```!\nmake it\n```\n",
+		".claude/skills/other/SKILL.md": "---\nname: 'named'\n---\n!`touch y`\ncommand: none\n",
+		".claude/agents/helper.md":      "---\n---\nWork.\n",
+		".gemini/commands/git/fix.toml": "prompt = \"!{git diff}\"", "home/.claude/commands/deploy.md": "!`make deploy`",
+		".claude/skills/long/SKILL.md": "!`" + long + "y`",
+	} {
+		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for call, want := range map[string]string{
+		`Skill {"skill":"notes"}`:             `"hook.commands":"rm -r x\nmake it\necho hook","hook.files":["F/.claude/skills/notes/SKILL.md"]`,
+		`Skill {"skill":"named"}`:             `"hook.commands":"touch y","hook.files":["F/.claude/skills/other/SKILL.md"]`,
+		`Agent {"subagent_type":"helper"}`:    `"hook.files":["F/.claude/agents/helper.md"]`,
+		`Skill {"skill":"git:fix"}`:           `"hook.commands":"git diff","hook.files":["F/.gemini/commands/git/fix.toml"]`,
+		`CronCreate {"prompt":"/deploy it"}`:  `"hook.commands":"make deploy","hook.files":["F/home/.claude/commands/deploy.md"]`,
+		`activate_skill {"name":"long"}`:      `"hook.commands":["` + long + `",0],"hook.files":["F/.claude/skills/long/SKILL.md"]`,
+		`Skill {"skill":"none"}`:              "",
+		`Skill {"skill":"../agents/helper"}`:  "",
+		`mcp__x__skill {"skill":"notes"}`:     "",
+		`Agent {"prompt":"notes and /notes"}`: "",
+	} {
+		tool, input, _ := strings.Cut(call, " ")
+		c := Call{Request: permissions.Request{Cwd: folder + "/below"}}
+		c.use(tool, []byte(input))
+		if want != "" {
+			want = strings.ReplaceAll(want, "F/", folder+"/") + ","
+		}
+		if c.Look(); string(c.Request.Input) != "{"+want+input[1:] {
+			t.Errorf("%s: %s", call, c.Request.Input)
+		}
+	}
+}

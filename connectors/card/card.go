@@ -193,6 +193,9 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 	if r.LeadsUnknown() {
 		s.row(o.Text("The hook could not look at every file that it names: one may lead elsewhere."))
 	}
+	if slices.ContainsFunc(r.ToolNames(), permissions.FollowsFiles) {
+		s.row(o.Text("It does what its agent's files say: of commands in them nobody is asked."))
+	}
 	s.in = inEnvironment
 	s.environment(r)
 	s.in = inWarnings

@@ -142,7 +142,7 @@ type input struct {
 }
 
 var (
-	commandNames = strings.Fields("command cmd argv script commands commandline cmdline shellcommand chars")
+	commandNames = strings.Fields("command cmd argv script commands commandline cmdline shellcommand chars " + FileCommands)
 	folderNames  = strings.Fields("cwd workdir workingdir workingdirectory directory dirpath dir chdir folder")
 	codeNames    = strings.Fields("code expression function javascript js python eval snippet source cell")
 	patchNames   = strings.Fields("patch input patchtext diff")
@@ -161,6 +161,10 @@ func Suspected(text json.RawMessage) (commands, files []string) {
 
 // FilesMember is the member of an input with the files that an ACP program reports of a call beside its input.
 const FilesMember = "acp.files"
+
+// FileCommands is the member of an input with the commands in the files that a call follows, as a hook found them there. One that is no
+// text stands for what it left out.
+const FileCommands = "hook.commands"
 
 // PathOf returns the path in a text that is the address of a file, and any other text as it is.
 func PathOf(text string) string {

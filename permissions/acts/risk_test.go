@@ -643,10 +643,11 @@ func TestCodexTypesUnasked(t *testing.T) {
 		return ReadCall(r, permissions.Call{Tool: "Bash", Input: input}).Risks
 	}
 	for _, command := range []string{
-		"bash", "bash -l", "bash -e", "bash -i", "sh -s a", "cd x && zsh", "env A=1 bash", "sudo -i", "python3", "python3 -q", "python3 -v", "python3 -",
-		"python3 -i x.py", "python3 -m pdb x.py", "node", "node inspect x.js", "perl -de0", "php -a", "psql", "psql -U fay db", "mysql -uroot -prefer",
-		"sqlite3 x.db", "ssh prod", "ssh -t -p 22 fay@prod", "ssh prod bash", "docker exec -it c bash", "docker run -it alpine", "docker exec -i c psql",
-		"kubectl exec -it p -- sh", "cat > x.sh", "tee x.sh", "xargs rm", "gdb ./x", "vim x", "cat | sh", "timeout 9 bash", "sh -c bash", "for i in 1; do bash; done",
+		"bash", "bash -l", "bash -e", "bash -i", "sh -s a", "cd x && zsh", "env A=1 bash", "sudo -i", "python3", "python3 -q",
+		"python3 -v", "python3 -", "python3 -i x.py", "python3 -m pdb x.py", "node", "node inspect x.js", "perl -de0", "php -a",
+		"psql", "psql -U fay db", "mysql -uroot -prefer", "sqlite3 x.db", "ssh prod", "ssh -t -p 22 fay@prod", "ssh prod bash",
+		"docker exec -it c bash", "docker run -it alpine", "docker exec -i c psql", "kubectl exec -it p -- sh", "cat > x.sh",
+		"tee x.sh", "xargs rm", "gdb ./x", "vim x", "cat | sh", "timeout 9 bash", "sh -c bash", "for i in 1; do bash; done",
 	} {
 		if !slices.Contains(risks("codex", command), Typing) {
 			t.Errorf("codex types into %q", command)
@@ -656,9 +657,10 @@ func TestCodexTypesUnasked(t *testing.T) {
 		}
 	}
 	for _, command := range []string{
-		"bash x.sh", "bash -c ls", "bash -lc ls", "ls | sh", "bash < x", "python3 x.py", "python3 -c 1", "python3 -m pytest", "python3 --version", "node -v",
-		"psql -c 'select 1'", "psql -f x.sql", "psql < x", "sqlite3 x.db 'select 1'", "mysql -e 'show tables'", "ssh prod ls", "ssh -p 22 prod ls -l",
-		"cat x", "ls | tee x | wc", "find . | cat", "docker ps", "git log", "go test ./...", "bash <<'E'\nls\nE", "deno run x.ts", "crontab -l", "echo bash",
+		"bash x.sh", "bash -c ls", "bash -lc ls", "ls | sh", "bash < x", "python3 x.py", "python3 -c 1", "python3 -m pytest",
+		"python3 --version", "node -v", "psql -c 'select 1'", "psql -f x.sql", "psql < x", "sqlite3 x.db 'select 1'",
+		"mysql -e 'show tables'", "ssh prod ls", "ssh -p 22 prod ls -l", "cat x", "ls | tee x | wc", "find . | cat", "docker ps",
+		"git log", "go test ./...", "bash <<'E'\nls\nE", "deno run x.ts", "crontab -l", "echo bash",
 	} {
 		if got := risks("codex", command); slices.Contains(got, Typing) {
 			t.Errorf("codex types nothing into %q", command)

@@ -539,6 +539,8 @@ func (p *pattern) parseTool(text string, e Effect) error {
 		return fmt.Errorf("%q is no tool; write SERVER/NAME, as in github/get_*, or the name of a tool that has no server", text)
 	case e == Allow && (text == "*" || !named && !p.exact):
 		return fmt.Errorf("%q would allow shells too; name the tool, or its server as in github/*", text)
+	case e == Allow && permissions.FollowsFiles(text):
+		return fmt.Errorf("%s does what files say that nobody has seen, so it is asked about each time; leave it out", text)
 	case e == Allow && !named && known && permissions.EffectOf(text) != permissions.DoesNetwork:
 		return fmt.Errorf("%s runs commands or touches files, so say which: write run, read or write rules, as in run git status", text)
 	}
@@ -551,7 +553,7 @@ func (p *pattern) fitsTool(tool string, e Effect) bool {
 		return true
 	}
 	if p.exact {
-		return tool == p.name
+		return tool == p.name && (e != Allow || !permissions.FollowsFiles(tool))
 	}
 	fits, _ := permissions.MatchName(p.name, tool)
 	return fits && (e != Allow || !permissions.RunsCode(filepath.Base(tool)))

@@ -249,6 +249,8 @@ func (c *seen) pattern(i item, past []*seen) (text, says, why string) {
 	}
 	commands, _ := acts.Suspected(c.Call.Input)
 	switch {
+	case permissions.FollowsFiles(i.name):
+		return "", "", "it does what files say that nobody has seen"
 	case len(commands) > 0 || permissions.RunsCode(i.name):
 		return "", "", "it runs code that it is given"
 	case deleting(words(i.name)):

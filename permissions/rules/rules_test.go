@@ -216,6 +216,19 @@ func TestAPatchInACommandWritesItsFiles(t *testing.T) {
 	}
 }
 
+// TestFilesThatACallFollowsAreReadForRules: the commands in them are not asked about by themselves.
+func TestFilesThatACallFollowsAreReadForRules(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: []string{"run rm -r"}}, Rule{Allow: []string{"tool x/*", "tool notes"}})
+	for input, want := range map[string]Effect{
+		`{"skill":"notes"}`: "", `{"skill":"notes","hook.commands":"ls"}`: "", `{"skill":"notes","hook.commands":"ls\nrm -rf ../x; ls"}`: Deny,
+		`{"skill":"notes","hook.commands":["rm -rf x",0]}`: Deny,
+	} {
+		if v := s.Judge(Call{Dialect: "claude-code", Tool: "Skill", Input: json.RawMessage(input), Folder: shop, Root: shop}); v.Effect != want {
+			t.Errorf("%s is %q, want %q; %v", input, v.Effect, want, v.Reasons)
+		}
+	}
+}
+
 // TestInputForARunningShellIsACommandOfIt: deny rules hold for it, and what is asked about is allowed once only.
 func TestInputForARunningShellIsACommandOfIt(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: []string{"run git push"}}, Rule{Allow: []string{"run ls"}})
@@ -459,6 +472,7 @@ func TestRulesThatAreWrong(t *testing.T) {
 		{Rule{}, "write one of allow, ask, deny and use"}, {Rule{Allow: []string{"run ls"}, Deny: []string{"run rm"}}, "write one of"},
 		{Rule{Use: "builtin:all"}, "no starter set"},
 		{Rule{Allow: []string{"git status"}}, "no kind of act"},
+		{Rule{Allow: []string{"tool Skill"}}, "does what files say"},
 		{Rule{Allow: []string{"run"}}, "says nothing about what"},
 		{Rule{Allow: []string{"run git 'status"}}, "not closed"},
 		{Rule{Allow: []string{"run git log ... x"}}, "after ..."},

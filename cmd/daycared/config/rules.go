@@ -72,12 +72,17 @@ func (r *report) ruled(c *Config) {
 	}
 }
 
-// shells rejects shells in tools.auto: it would let every command run.
+// shells rejects shells in tools.auto, since it would let every command run, and tools that do what files say.
 func (r *report) shells(c *Config) {
 	for agent := nobody; agent < len(c.Agents); agent++ {
 		t, at := c.toolsOf(agent)
 		for i, name := range t.Auto {
 			if here := at + ".auto." + strconv.Itoa(i); r.given(at+".auto") && !isPattern(name) && permissions.RunsCode(name) && !r.wrong(here) {
+				if permissions.FollowsFiles(name) {
+					r.key(here, "%s: %s does what files say that nobody has seen, so it is asked about each time; leave it out",
+						KeyName(at+".auto"), quote(name))
+					continue
+				}
 				r.key(here, "%s: %s would run every command unasked; write which under rules, as in - allow: [\"run git status\"]",
 					KeyName(at+".auto"), quote(name))
 			}

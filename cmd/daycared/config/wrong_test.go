@@ -79,6 +79,8 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 			"tools: {auto: [web_search]}, " + agent + "}]\n", ""},
 		"45 a shell that runs unasked": {all + "tools:\n  auto:\n  - Bash\n",
 			`5: tools.auto: "Bash" would run every command unasked; write which under rules, as in - allow: ["run git status"]`},
+		"45 a skill that runs unasked": {all + "tools:\n  auto:\n  - Skill\n",
+			`5: tools.auto: "Skill" does what files say that nobody has seen, so it is asked about each time; leave it out`},
 		"45 a rule that says nothing": {all + "rules:\n- allow: [git status]\n",
 			`4: rules.allow: "git status" begins with no kind of act; write run, read, write, fetch or tool, as in run git status`},
 		"45 a rule for any code": {all + "rules:\n- allow:\n  - run git status\n  - run python3 *\n",

@@ -1,0 +1,133 @@
+package hooks
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
+)
+
+// Skills, commands and agents of a folder or of an account: files with commands that an agent runs when its tool for them is called,
+// without calling a hook for them.
+
+// maxFileCommands is the most bytes of such commands that are shown, and maxFiles the most files that are looked at.
+const maxFileCommands, maxFiles = 4 << 10, 1000
+
+// followed are the places of such files below the folders of agents, as patterns.
+var followed = []string{
+	"skills/*/SKILL.md", "skills/*/*/SKILL.md", "commands/*.*", "commands/*/*.*", "agents/*.md", "agents/*/*.md", "workflows/*.*",
+}
+
+var (
+	// fileCommand matches a command in such a file: of Claude Code, and of Gemini CLI.
+	fileCommand = regexp.MustCompile("(?ms)!`([^`]+)`|^[ \t]*```!(.*?)^[ \t]*```|!\\{([^}]+)\\}")
+	// headCommand matches one of a hook or a server in its head.
+	headCommand = regexp.MustCompile(`(?m)^[ \t-]*"?command"?[ \t]*[:=][ \t]*([^\r\n]+)`)
+	head        = regexp.MustCompile(`(?s)^---\r?\n.*?\n---`)
+)
+
+// lookAtSkills adds the files that the call follows to its input, and the commands in them.
+func (c *Call) lookAtSkills() {
+	var all members
+	if !permissions.FollowsFiles(c.Request.Tool) || json.Unmarshal(c.Request.Input, &all) != nil {
+		return
+	}
+	var names, commands []string
+	for _, member := range []string{"skill", "name", "command", "prompt", "subagent_type", "agent_type", "agent_name", "agentName"} {
+		text := all.optionalText(member)
+		name, _, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(text, "/ ")), " ")
+		if name != "" && (member != "prompt" || strings.HasPrefix(text, "/")) {
+			_, last, _ := strings.Cut(name, ":") // of a plugin, or of a folder of commands
+			names = append(names, name, last)
+		}
+	}
+	files, more := c.filesOf(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
+	for _, file := range files {
+		text, whole := readText(file)
+		more = more || !whole
+		found := append(fileCommand.FindAllStringSubmatch(text, -1), headCommand.FindAllStringSubmatch(head.FindString(text), -1)...)
+		for _, match := range found {
+			commands = append(commands, strings.Trim(strings.Join(match[1:], ""), " \t\r\n\"'"))
+		}
+	}
+	text := strings.Join(commands, "\n")
+	if len(text) > maxFileCommands {
+		text, more = strings.ToValidUTF8(text[:maxFileCommands], ""), true
+	}
+	added := map[string]any{hookPrefix + "files": files}
+	switch {
+	case more:
+		added[acts.FileCommands] = []any{text, 0}
+	case text != "":
+		added[acts.FileCommands] = text
+	}
+	for member, value := range added {
+		if text, err := json.Marshal(value); err == nil && files != nil {
+			all[member] = text
+		}
+	}
+	c.Request.Input = all.encode()
+}
+
+// filesOf returns the files of these names in the folder of the call, in those above it, and in the home.
+func (c *Call) filesOf(names []string) (files []string, more bool) {
+	if len(names) == 0 {
+		return nil, false
+	}
+	home, _ := os.UserHomeDir() // empty if it is not known
+	folders := append(c.roots[:len(c.roots):len(c.roots)], home)
+	for at := c.Request.Cwd; at != filepath.Dir(at); at = filepath.Dir(at) {
+		folders = append(folders, at)
+	}
+	looked := 0
+	for _, folder := range folders {
+		for _, of := range []string{".claude", ".github", ".copilot", ".gemini", ".opencode", ".config/opencode", ".codex", ".agents"} {
+			for _, place := range followed {
+				found, _ := filepath.Glob(filepath.Join(literal.Replace(folder), of, place)) // the pattern is ours
+				for _, file := range found {
+					at := filepath.Base(file)
+					if at == "SKILL.md" {
+						at = filepath.Base(filepath.Dir(file)) + ".md"
+					}
+					named := slices.Contains(names, strings.TrimSuffix(at, filepath.Ext(at)))
+					if looked++; !named && looked < maxFiles {
+						text, _ := readText(file)
+						title := title.FindStringSubmatch(text)
+						named = title != nil && slices.Contains(names, title[1])
+					}
+					if named && !slices.Contains(files, file) {
+						files = append(files, file)
+					}
+				}
+			}
+		}
+	}
+	return files, looked >= maxFiles
+}
+
+// title matches the line with the name of such a file.
+var title = regexp.MustCompile(`(?m)^name:[ \t"']*([^\s"']+)`)
+
+// literal quotes what a pattern of names would not take as it is.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+// readText returns the beginning of a plain file; whole is false if there is more, or it cannot be read.
+func readText(name string) (text string, whole bool) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", false
+	}
+	read, err := io.ReadAll(io.LimitReader(f, maxInline+1))
+	return string(read), err == nil && len(read) <= maxInline
+}
