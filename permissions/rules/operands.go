@@ -1,10 +1,13 @@
 package rules
 
 import (
+	"encoding/binary"
+	"net/netip"
 	"net/url"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/daycared/daycared/permissions/acts"
@@ -16,15 +19,53 @@ import (
 func hostsIn(word string) (hosts []string) {
 	_, value, _ := strings.Cut(word, "=")
 	for _, part := range []string{word, value} {
-		address, _, _ := strings.Cut(strings.TrimLeft(part[strings.LastIndex(part, "@")+1:], "/"), "/")
+		address := strings.TrimLeft(part[strings.LastIndex(part, "@")+1:], `/\`)
+		if end := strings.IndexAny(address, `/\%`); end >= 0 {
+			address = address[:end]
+		}
 		host, _, _ := strings.Cut(address, ":")
-		for _, name := range []string{host, address} {
-			if name = acts.HostOf("http://" + name); name != "" && !slices.Contains(hosts, name) {
+		for _, name := range []string{acts.HostOf("http://" + host), acts.HostOf("http://" + address), usualForm(host)} {
+			if name != "" && !slices.Contains(hosts, name) {
 				hosts = append(hosts, name)
 			}
 		}
 	}
 	return hosts
+}
+
+// usualForm returns the usual form of an IPv4 address in another form that programs take, as 127.1 and 0x7f000001; empty: it is none.
+func usualForm(host string) string {
+	parts := strings.Split(host, ".")
+	address, least := uint64(0), 4-len(parts)
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 0, 32)
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (least + 1)
+		}
+		if err != nil || least < 0 || n>>bits > 0 || strings.Contains(part, "_") {
+			return ""
+		}
+		address = address<<bits | n
+	}
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(address)))).String()
+}
+
+// partsOf adds the hosts and files that a rule may be about and that are joined to something else in a word of a program. In code they may
+// be something else.
+func (j *judge) partsOf(a *acts.Act, word string, address bool) {
+	isCode := strings.ContainsAny(word, code)
+	if j.restrictsHosts() {
+		if !address {
+			for _, host := range hostsIn(word) {
+				j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: true})
+			}
+		}
+		j.hostsWithin(word, !isCode)
+	}
+	if j.restrictsFiles() {
+		j.filesWithin(word, a.In, isCode)
+	}
 }
 
 // operands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
@@ -44,10 +85,8 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 		if at := acts.PathOf(word); address && at != word { // of a file, which no program looks for elsewhere
 			host = at
 		}
-		if !text[n+1] && !address && j.restrictsHosts() {
-			for _, host := range hostsIn(word) {
-				j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: true})
-			}
+		if !text[n+1] {
+			j.partsOf(a, word, address)
 		}
 		switch {
 		case text[n+1]:

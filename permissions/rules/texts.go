@@ -124,10 +124,10 @@ func (j *judge) texts() {
 	}
 	for _, t := range every {
 		if hosts {
-			j.hostsWithin(t.text)
+			j.hostsWithin(t.text, j.fetches())
 		}
 		if files {
-			j.filesWithin(t.text, in)
+			j.filesWithin(t.text, in, true)
 		}
 	}
 }
@@ -146,10 +146,15 @@ var (
 var skipped = strings.NewReplacer("\t", "", "\n", "", "\r", "", "\u00ad", "", "\u200b", "", "\u200c", "", "\u200d", "", "\u2060", "",
 	"\ufeff", "", "\u3002", ".")
 
-// hostsWithin adds the hosts that stand anywhere in a text. An address in the input of a tool that fetches is one that it reaches; of
-// others it may be.
-func (j *judge) hostsWithin(text string) {
+// fetches reports whether the tool is known to fetch what its input names.
+func (j *judge) fetches() bool {
 	effect, _ := permissions.KnownEffect(j.Tool)
+	return effect == permissions.DoesNetwork
+}
+
+// hostsWithin adds the hosts that stand anywhere in a text: those of addresses, which are reached for certain or may be, and others, which
+// may be.
+func (j *judge) hostsWithin(text string, certain bool) {
 	for _, text := range slices.Compact([]string{text, skipped.Replace(norm.NFKC.String(text))}) {
 		all := addresses.FindAllStringSubmatch(text, maxTexts+1)
 		if len(all) > maxTexts {
@@ -160,8 +165,8 @@ func (j *judge) hostsWithin(text string) {
 			whole, host := found[0], found[1]
 			host = host[strings.LastIndex(host, "@")+1:]
 			if name := acts.HostOf(strings.TrimRight(whole, ".,;:!]}")); name != "" {
-				j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: name, may: effect != permissions.DoesNetwork, hidden: true})
-			} else if unusual.MatchString(host) || effect == permissions.DoesNetwork {
+				j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: name, may: !certain, hidden: true})
+			} else if unusual.MatchString(host) || certain {
 				j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, hidden: true})
 			}
 		}
@@ -196,9 +201,15 @@ func (p *pattern) hostIn(text string) string {
 	}
 }
 
-// filesWithin adds the words of a text that a rule may be about: a file in prose or in code.
-func (j *judge) filesWithin(text string, in []string) {
-	if !strings.ContainsAny(text, " \t\n\r\"'=:@,;<>()[]{}|&`") { // it was looked at as a whole
+const (
+	// code are the characters that stand around names in prose and in code, and joins those between a name and an option's, a host's or
+	// another file's.
+	code, joins = " \t\n\r\"'<>()[]{}|&;`", "=:@,"
+)
+
+// filesWithin adds the words of a text that a rule may be about: a file in prose, in code, or joined to something else.
+func (j *judge) filesWithin(text string, in []string, may bool) {
+	if !strings.ContainsAny(text, code+joins) { // it was looked at as a whole
 		return
 	}
 	text = anyURL.ReplaceAllStringFunc(text, func(url string) string {
@@ -215,13 +226,13 @@ func (j *judge) filesWithin(text string, in []string) {
 			continue
 		}
 		if words == nil {
-			words = strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n\r\"'=:@,;<>()[]{}|&`!?*", r) })
+			words = strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(code+joins, r) })
 		}
 		folder := p.path.parts[len(p.path.parts)-1] == "**" // whose name alone is a word like others
 		for _, word := range words {
-			word = strings.TrimRight(word, ".")
+			word = strings.TrimRight(word, ".!?")
 			if strings.Contains(strings.ToLower(word), part) && (!folder || strings.Contains(word, "/")) {
-				j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: word, may: true})
+				j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: word, may: may, hidden: true})
 			}
 		}
 	}

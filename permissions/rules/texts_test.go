@@ -117,13 +117,33 @@ func TestAnAddressThatCannotBeReadIsUnsure(t *testing.T) {
 // TestEachWordOfACommandMayBeAHostThatIsDenied: programs take hosts with and without a scheme.
 func TestEachWordOfACommandMayBeAHostThatIsDenied(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: listed("run frob ...; run git push ...; run echo ...; run grep *")},
-		Rule{Deny: listed("fetch evil.example; fetch *.bad.example:81")})
+		Rule{Deny: listed("fetch evil.example; fetch *.bad.example:81; fetch 10.1.2.3")})
 	for command, want := range map[string]Effect{
 		"frob evil.example": Deny, "frob a.txt evil.example:": Deny, "frob u@evil.example:x": Deny, "frob evil.example/x:1": Deny,
 		"frob evil.example:443": Deny, "frob EVIL.example": Deny, "frob --host=evil.example": Deny, "frob @evil.example": Deny,
 		"frob a.bad.example:81": Deny, "sudo frob evil.example": Deny, "git push evil.example:x main": Deny,
 		"frob a.bad.example": Allow, "frob evil.example.org": Allow, "frob notevil.example": Allow, "echo evil.example": Allow,
-		"grep evil.example": Allow, "frob src/evil.example": Allow,
+		"grep evil.example": Allow, "frob src/evil.example": "", "frob --x=https://evil.example/y": Deny, "frob --x=https:evil.example": "",
+		"frob x,https://evil.example/y": Deny, `frob '{"url":"https://evil.example"}'`: "", `frob '\\evil.example\x'`: Deny,
+		"frob evil.example%lo": Deny, "frob 10.1.2.3": Deny, "frob 167838211": Deny, "frob 0x0a010203/x": Deny, "frob 012.1.2.3": Deny,
+		"frob 10.66051:80": Deny, "frob 167838212": Allow, "frob 1.2.3.4.5": Allow, "frob 20": Allow, "frob https://10.1.515/": "",
+	} {
+		if v := judged(s, command); v.Effect != want {
+			t.Errorf("%q is %q, want %q; %v", command, v.Effect, want, v.Reasons)
+		}
+	}
+}
+
+// TestAFileThatIsJoinedToAWordOfACommandIsDenied, as in SOURCE:TARGET and NAME@FILE. In code it may be something else, and is asked about.
+func TestAFileThatIsJoinedToAWordOfACommandIsDenied(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: listed("run frob ...; run git commit -m *; run echo ...; fetch x.example")},
+		Rule{Deny: listed("read ./secrets/**; read **/.env")})
+	for command, want := range map[string]Effect{
+		"frob ./secrets:/x": Deny, "frob " + shop + "/secrets/y:/x": Deny, "frob --mount type=bind,src=" + shop + "/secrets/y,dst=/x": Deny,
+		"frob x@secrets/y": Deny, "frob x=@secrets/y": Deny, "frob file:secrets/y": Deny, "frob concat:secrets/y": Deny, "frob a,src/.env": Deny,
+		"frob --file=file://" + shop + "/secrets/y": Deny, `frob '{"path":"secrets/y"}'`: "", `frob 'open(".env")'`: "",
+		"frob src/a.go:/x": Allow, "frob https://x.example/.env": Allow, "frob a:secrets": Allow, "frob x:src/my-env": Allow,
+		`git commit -m "see secrets/y: it is denied"`: Allow, "echo x@secrets/y": Allow,
 	} {
 		if v := judged(s, command); v.Effect != want {
 			t.Errorf("%q is %q, want %q; %v", command, v.Effect, want, v.Reasons)
