@@ -160,6 +160,8 @@ func (a *api) exchange(ctx context.Context, limit time.Duration, method string, 
 			Method: method, Text: a.hide(refused.Message), Code: cmp.Or(refused.Code, status), // UploadFiles drops the code
 			Pause: time.Duration(refused.RetryAfter) * time.Second, MigrateTo: refused.MigrateToChatID,
 		}
+	case status == http.StatusRequestEntityTooLarge: // whoever is in front of the Bot API says so
+		return &apiError{Method: method, Text: http.StatusText(status), Code: status}
 	case status != 0:
 		err = fmt.Errorf("answered with %d %s, which is not the Bot API", status, http.StatusText(status))
 		return &lostError{method, err}

@@ -398,6 +398,29 @@ func TestAnOpenedEntryIsAllowedOnceItsCardHasCome(t *testing.T) {
 	s.get(calls[0], permissions.Approved)
 }
 
+// TestAFileThatIsRefusedForGoodIsToldToItsCaller: nobody waits for a card that cannot come, whether an entry of a list was opened or not.
+func TestAFileThatIsRefusedForGoodIsToldToItsCaller(t *testing.T) {
+	for text, fault := range map[string]telegramtest.Fault{
+		"413 Request Entity Too Large": telegramtest.Refuse(413, "Request Entity Too Large"),
+		"400 Bad Request: no such":     telegramtest.Refuse(400, "Bad Request: no such"),
+	} {
+		s := newEnv(t, few)
+		s.server.FailNext("sendDocument", -1, fault)
+		alone := s.get(s.ask(rows()), permissions.Undeliverable)
+		q := rows()
+		q.Key = "opened"
+		calls, list := s.burst(q)
+		code := anyCode.FindString(list.Text)
+		s.taps("fay", list, "👁 1", "is shown again below.")
+		for _, r := range []permissions.Request{alone, s.get(calls[0], permissions.Undeliverable)} {
+			if !strings.Contains(r.Failure, "does not take the file that the card needs: sendDocument: "+text) {
+				t.Errorf("the caller is told %q", r.Failure)
+			}
+		}
+		s.says("fay", "yes "+code, "Too late: undeliverable")
+	}
+}
+
 // TestAnEntryOfAListThatIsGoneIsAllowedOnceItsCardHasCome: its person has deleted the list, so what it had gets cards.
 func TestAnEntryOfAListThatIsGoneIsAllowedOnceItsCardHasCome(t *testing.T) {
 	s := newEnv(t, few)

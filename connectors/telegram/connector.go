@@ -201,6 +201,9 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
 		err := c.api.upload(ctx, "sendDocument", params, body, nil)
 		c.pace.told(chat, err)
+		if neverTaken(err) {
+			return "", &connectors.UnreachableError{Reason: "Telegram does not take the file that the card needs: " + err.Error()}
+		}
 		if err != nil {
 			return "", c.failed(at, p.To, err)
 		}
@@ -555,7 +558,7 @@ func (c *Connector) speak(ctx context.Context, chat int64, params map[string]any
 // neverTaken reports whether Telegram refused a call because of its content.
 func neverTaken(err error) bool {
 	refused, is := errors.AsType[*apiError](err)
-	return is && refused.Code == http.StatusBadRequest && means(err, meansUnknown)
+	return is && (refused.Code == http.StatusBadRequest || refused.Code == http.StatusRequestEntityTooLarge) && means(err, meansUnknown)
 }
 
 // spoken renders an agent message.

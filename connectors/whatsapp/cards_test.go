@@ -228,6 +228,17 @@ func TestHowItEndedIsSaid(t *testing.T) {
 	s.says("fay", "yes "+code, "Too late")
 }
 
+// TestAFileThatIsRefusedForGoodIsToldToItsCaller: nobody waits for a card that cannot come.
+func TestAFileThatIsRefusedForGoodIsToldToItsCaller(t *testing.T) {
+	s := newEnv(t)
+	s.server.FailMedia(1, 413)
+	q := network("too long.")
+	q.Details = strings.Repeat("a line of what will be done\n", 3000)
+	if r := s.get(s.ask(q), permissions.Undeliverable); !strings.Contains(r.Failure, "the file that the card needs: it is too large") {
+		t.Errorf("the caller is told %q", r.Failure)
+	}
+}
+
 // What is long goes as a document, before its card.
 func TestLongDetails(t *testing.T) {
 	s := newEnv(t)

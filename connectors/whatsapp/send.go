@@ -88,12 +88,18 @@ func (c *Connector) due(ctx context.Context, to ref, p connectors.Prompt, m *waE
 // documented is the suffix of a document's id; the rest is its card's.
 const documented = "D"
 
+// tooLarge ends the error of an upload that is refused for good; the library has no type for it.
+const tooLarge = "status code 413"
+
 func (c *Connector) document(ctx context.Context, r ref, d card.Document, p connectors.Prompt) error {
 	cli := c.client.Load()
 	if cli == nil {
 		return errAway
 	}
 	up, err := cli.Upload(ctx, d.Body, whatsmeow.MediaDocument)
+	if err != nil && strings.HasSuffix(err.Error(), " "+tooLarge) {
+		return &connectors.UnreachableError{Reason: "WhatsApp does not take the file that the card needs: it is too large"}
+	}
 	if err != nil {
 		return fmt.Errorf("upload the document: %w", err)
 	}

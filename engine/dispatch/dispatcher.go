@@ -801,9 +801,16 @@ func (c *dispatcher) orphaned(ctx context.Context, r permissions.Request, cp per
 }
 
 // fail gives a copy up for good and looks for other recipients. A prompt that was shown counts as reached, whatever
-// happens to its channel; but the recipients in a group that can no longer be used are asked individually.
+// happens to its channel; but the recipients in a group that can no longer be used are asked individually. An entry of a list that was
+// opened was not shown.
 func (c *dispatcher) fail(ctx context.Context, r permissions.Request, cp permissions.Copy, why string) error {
 	e := c.service
+	if cp.Burst != "" && cp.Ref == "" && r.State == permissions.Pending {
+		cp.SentAt, cp.Dated, cp.Failed = time.Time{}, time.Time{}, why
+		err := e.store.SendAgain(ctx, cp)
+		e.reconciler.Enqueue(r.ID)
+		return err
+	}
 	if !cp.SentAt.IsZero() && (cp.Group == "" || r.State != permissions.Pending) {
 		cp.Shown = r.Revision // shown once; it is not edited any more
 		return e.store.MarkShown(ctx, cp, cp.Ref)
