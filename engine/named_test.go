@@ -104,8 +104,9 @@ func TestACardThatCouldNotBeSentIsNotShown(t *testing.T) {
 	}
 }
 
-// What was named before the daemon was killed may be on the phone: an answer that comes first finds it.
-func TestACardThatAnEarlierProcessMayHaveSentIsShown(t *testing.T) {
+// TestACardThatAnEarlierProcessMayHaveSentIsNotShown: what it had named and not seen confirmed is shown once this process has sent it, and
+// since it did.
+func TestACardThatAnEarlierProcessMayHaveSentIsNotShown(t *testing.T) {
 	lost := func() *idChannel { return &idChannel{phone: newPhone(fay, "fays-phone"), lost: 1000} }
 	st := newEnv(t, usual(), lost())
 	begun, err := st.Begin(t.Context(), self, network("x"))
@@ -116,10 +117,24 @@ func TestACardThatAnEarlierProcessMayHaveSentIsShown(t *testing.T) {
 		copies, err := st.rows.Copies(t.Context(), begun.Request.ID)
 		return err == nil && len(copies) == 1 && copies[0].Ref != ""
 	})
-	st.restart(lost())
+	n := lost()
+	st.restart(n)
+	st.eventually("no send has failed", func() bool {
+		s, err := st.Find(t.Context(), self, begun.Request.ID)
+		return err == nil && len(s.Delayed) > 0
+	})
 	all, err := st.Pending(t.Context(), fayAt("fays-phone"), "", 10)
-	if err != nil || len(all) != 1 || len(all[0].Copies) != 1 || all[0].Copies[0].SentAt.IsZero() {
+	if err != nil || len(all) != 1 || len(all[0].Copies) != 1 || !all[0].Copies[0].SentAt.IsZero() {
 		t.Errorf("%+v, %v", all, err)
+	}
+	n.mu.Lock()
+	n.lost = 0
+	n.mu.Unlock()
+	p := st.shown(n.Memory, 1)
+	st.noted("fays-phone", p.Request.ID)
+	copies, err := st.rows.Copies(t.Context(), p.Request.ID)
+	if err != nil || len(copies) != 1 || !copies[0].SentAt.After(copies[0].DueAt) {
+		t.Errorf("it is noted as %+v, %v", copies, err)
 	}
 }
 

@@ -42,8 +42,8 @@ const (
 )
 
 // TestWhatsAppCrashLoop asks on WhatsApp across kills of the real binary at every step of decrypt, store, acknowledge, decide
-// and react. Each question is answered once, by a message that WhatsApp delivers until it is acknowledged, sometimes encrypted
-// again: none is lost, none counts twice, and every card reaches its final state. CRASH_POINTS sets the number of kills.
+// and react. Each question is answered by a message that WhatsApp delivers until it is acknowledged, sometimes encrypted
+// again, once unless it is a yes by code: none is lost, none counts twice, and every card reaches its final state. CRASH_POINTS sets the number of kills.
 func TestWhatsAppCrashLoop(t *testing.T) {
 	t.Run("D1/kills with WhatsApp", func(t *testing.T) {
 		crashes, deaths := kills(t, usualOnWhatsApp), whatsappDeaths()
@@ -130,9 +130,22 @@ func (l *mobileLoop) answered(number int, died <-chan struct{}) {
 		l.violated("%s: no card came: %v", name, err)
 		return
 	}
-	want := l.answer(l.all[i], m)
-	l.ended(name, <-told, want)
+	want, again := l.answer(l.all[i], m)
+	l.ended(name, repeating(told, again), want)
 	l.follows(ctx, name, l.all[i], m.ID, died)
+}
+
+// repeating waits for the end of a question. A yes by code is said again meanwhile: it allows nothing of which the daemon that died had not
+// heard that its card has come.
+func repeating(told <-chan permissions.Request, again func()) permissions.Request {
+	for {
+		select {
+		case r := <-told:
+			return r
+		case <-time.After(2 * time.Second):
+			again()
+		}
+	}
 }
 
 // follows waits for the effects of a decision, which have failpoints too, unless the daemon dies: the answer is acknowledged,
@@ -172,11 +185,12 @@ func (l *mobileLoop) awake(died <-chan struct{}) {
 	})
 }
 
-// answer answers a card once, in a random way, and returns the expected outcome.
-func (l *mobileLoop) answer(p *whatsapptest.Person, m whatsapptest.Message) permissions.State {
+// answer answers a card once, in a random way, and returns the expected outcome, and what says a yes by code again.
+func (l *mobileLoop) answer(p *whatsapptest.Person, m whatsapptest.Message) (want permissions.State, again func()) {
 	code := codeOfCard.FindStringSubmatch(m.Text)[1]
 	yes := rand.IntN(3) > 0
-	want, word, thumb := permissions.Denied, "no", "👎"
+	want, again = permissions.Denied, func() {}
+	word, thumb := "no", "👎"
 	if yes {
 		want, word, thumb = permissions.Approved, "yes", "👍"
 	}
@@ -184,6 +198,9 @@ func (l *mobileLoop) answer(p *whatsapptest.Person, m whatsapptest.Message) perm
 	switch rand.IntN(3) {
 	case 0:
 		id = p.Says(word + " " + code)
+		if yes {
+			again = func() { p.Says(word + " " + code) }
+		}
 	case 1:
 		id = p.Quotes(m.ID, word)
 	case 2:
@@ -192,7 +209,7 @@ func (l *mobileLoop) answer(p *whatsapptest.Person, m whatsapptest.Message) perm
 	if rand.IntN(3) == 0 {
 		p.Repeats(id)
 	}
-	return want
+	return want, again
 }
 
 // final waits until every question has exactly one card, in its final state.

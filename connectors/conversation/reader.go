@@ -312,11 +312,15 @@ func (r *Reader) Open(
 		o := reply.Open{Request: s.Request, Code: s.Code, Voted: voted(s.Request, who, "")}
 		for _, c := range s.Copies {
 			if c.Person == who.Name && c.Connector == id.Via && (s.Code == card || !c.SentAt.IsZero() && r.shows(s, c, who)) {
+				own := ref != "" && c.Ref == ref && c.Burst != ref
+				if own || s.Code == card {
+					quoted = s.Code
+				}
+				if own {
+					c.SentAt = time.Time{} // it has come, since when nobody knows if it was sent twice
+				}
 				if at := r.shownAt(c); o.ShownAt.IsZero() || at.Before(o.ShownAt) { // in private, and later in a group
 					o.ShownAt = at
-				}
-				if ref != "" && c.Ref == ref && c.Burst != ref || s.Code == card {
-					quoted = s.Code
 				}
 			}
 		}

@@ -100,7 +100,13 @@ func (s *env) away(reason string) <-chan ended {
 	s.t.Helper()
 	s.server.Down()
 	s.until("it is away", func() bool { return s.wa.Health() != nil })
-	call := s.ask(network(reason))
+	return s.named(network(reason))
+}
+
+// named asks, and waits for the card's being named.
+func (s *env) named(q permissions.Request) <-chan ended {
+	s.t.Helper()
+	call := s.ask(q)
 	s.until("it was named", func() bool {
 		rows, err := s.rows.Pending(s.t.Context(), "", "", 1)
 		if err != nil || len(rows) == 0 {

@@ -201,6 +201,23 @@ func TestAReloadThatShowsMoreSendsTheFileFirst(t *testing.T) {
 	s.get(call, permissions.Approved)
 }
 
+// TestACardThatAnEarlierProcessNamedIsAllowedOnceItHasCome: its code is told in other places, too. A reply to it proves that it has come.
+func TestACardThatAnEarlierProcessNamedIsAllowedOnceItHasCome(t *testing.T) {
+	s := newEnv(t)
+	s.server.FailMedia(1000, 500)
+	q := network("named.")
+	q.Details = strings.Repeat("a line of what will be done\n", 3000)
+	s.named(q)
+	s.restart()
+	s.says("fay", "yes "+s.rows.Coder().Encode(s.only().Number), "has not been shown to you yet")
+	s.server.FailMedia(0, 0)
+	m, code := s.card("fay", "named.")
+	s.until("the card is noted", s.noted)
+	s.server.Advance(2 * time.Second)
+	s.phones["fay"].Says("yes " + code)
+	s.becomes("fay", m.ID, "You allowed this once")
+}
+
 // A card follows its person to another account: the one that is no longer theirs cannot answer.
 func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s := newEnv(t)

@@ -452,7 +452,9 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
 		return l.fail(ctx, r, cp, "settled before it was shown")
 	case again, names && cp.SentAt.IsZero() && r.State == permissions.Pending:
-		cp.Ref, err = l.send(ctx, cp, prompt, began)
+		if cp.Ref, err = l.send(ctx, cp, prompt, began); names {
+			l.attempted(cp, func(a *attempt) { since = a.began }) // whatever an earlier process did
+		}
 	case edits:
 		err = editor.Edit(ctx, cp.Ref, prompt)
 		if errors.Is(err, connectors.ErrResend) && cp.Group == "" && r.State == permissions.Pending {
@@ -756,17 +758,13 @@ func (l *lane) mayBeSentSince(cp permissions.Copy) (at time.Time) {
 const seenWithin = 10 * time.Second
 
 // Sending returns when the call began that sends the first prompt of a copy, if it goes on: who names its code may have seen it. The code
-// alone is told in other places, too. What an earlier process may have sent counts until this one has sent it again.
+// alone is told in other places, too, so what an earlier process may have sent counts once this one sends it again.
 func (d *Dispatch) Sending(cp permissions.Copy) (at time.Time) {
-	ours := cp.Ref == ""
 	d.attempt(cp, func(a attempt) {
-		if ours = ours || a.named; ours && !a.failed && d.clock.Now().Sub(a.began) < seenWithin {
+		if !a.failed && d.clock.Now().Sub(a.began) < seenWithin {
 			at = a.began
 		}
 	})
-	if !ours && cp.SentAt.IsZero() {
-		return cp.DueAt
-	}
 	return at
 }
 
@@ -806,7 +804,7 @@ func (c *dispatcher) orphaned(ctx context.Context, r permissions.Request, cp per
 func (c *dispatcher) fail(ctx context.Context, r permissions.Request, cp permissions.Copy, why string) error {
 	e := c.service
 	if cp.Burst != "" && cp.Ref == "" && r.State == permissions.Pending {
-		cp.SentAt, cp.Dated, cp.Failed = time.Time{}, time.Time{}, why
+		cp.SentAt, cp.ChannelTime, cp.Failed = time.Time{}, time.Time{}, why
 		err := e.store.SendAgain(ctx, cp)
 		e.reconciler.Enqueue(r.ID)
 		return err

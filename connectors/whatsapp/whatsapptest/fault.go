@@ -212,10 +212,13 @@ func (s *Server) Garble(n int) {
 	s.faults.garbled += n
 }
 
-// FailMedia fails the next n uploads and downloads with an HTTP status.
+// FailMedia fails the next n uploads and downloads with an HTTP status; n = 0 ends that.
 func (s *Server) FailMedia(n, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if n == 0 {
+		s.faults.media = nil
+	}
 	for range n {
 		s.faults.media = append(s.faults.media, status)
 	}
