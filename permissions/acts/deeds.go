@@ -1,13 +1,16 @@
 package acts
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -21,6 +24,7 @@ const (
 	Keeps   Verb = "keeps"   // a command, in a shell that keeps its folder and variables from one call to the next
 	Strays  Verb = "strays"  // a command, in a folder that is not told; [Runs] if it is
 	Types   Verb = "types"   // of tools.txt alone: a text into a shell that runs already, which is [Keeps]
+	Expands Verb = "expands" // of tools.txt alone: a text in which @NAME stands for a file that the agent reads, which is [Calls]
 	Views   Verb = "reads"   // a file or folder
 	Lists   Verb = "lists"   // files by a pattern
 	Writes  Verb = "writes"  // a file
@@ -34,8 +38,9 @@ const (
 type Deed struct {
 	Verb    Verb
 	Command string   // of Runs, Keeps and Strays, in the language of a POSIX shell
+	Altered string   // of Runs: what the agent may run instead of Command
 	Folder  string   // of Runs: where it begins, in the call's folder
-	Names   []string // of Views, Lists, Writes and Patches: files, in the call's folder
+	Names   []string // of Views, Lists, Writes and Patches, and of Calls those that are read: files, in the call's folder
 	Pattern string   // of Lists
 	Host    string   // of Fetches, with its port unless that is 80 or 443; empty if the address has none
 	Tool    string   // of Calls and Notes: SERVER/NAME, or the name of a tool that has no server
@@ -74,12 +79,18 @@ func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 		if slices.Contains(strings.Split(f[0], ","), dialect) && slices.Contains(strings.Split(f[1], ","), tool) {
 			verb := Verb(f[2])
 			d, ok := deed(verb, f[3:], input)
+			if dialect == "gemini" && ok {
+				d.Altered = unwrapped(d.Command)
+			}
 			if !ok {
 				d = Deed{Verb: Calls, Tool: tool}
 				d.Loose = dialect != permissions.HookACP && (verb == Keeps || verb == Strays || verb == Types)
 			}
-			if d.Unheard = verb == Strays; verb == Types {
+			switch d.Unheard = verb == Strays; verb {
+			case Types:
 				d.Command, d.Typed = typed(f[3], input)
+			case Expands:
+				d = Deed{Verb: Calls, Tool: tool, Names: mentioned(f[3], input)}
 			}
 			return d
 		}
@@ -128,6 +139,49 @@ func typed(member string, given json.RawMessage) (command string, is bool) {
 		return "", true
 	}
 	return keys.Replace(command), true
+}
+
+var (
+	mentions = regexp.MustCompile("@\"([^\"]+)\"|@([^\\s\"'`,;()<>]+)")
+	// wrapper begins a command that Gemini CLI takes for a shell's, and runs without it.
+	wrapper = regexp.MustCompile(`(?i)^[\s\p{Z}\x{feff}]*(?:(?:\S+/)?(?:sh|bash|zsh)[\s\p{Z}\x{feff}]+-c|cmd\.exe[\s\p{Z}\x{feff}]+/c|` +
+		`(?:powershell|pwsh)(?:\.exe)?[\s\p{Z}\x{feff}]+(?:-NoProfile[\s\p{Z}\x{feff}]+)?-Command)[\s\p{Z}\x{feff}]+`)
+	// oneWord is the rest of such a command that is the same with and without the shell.
+	oneWord = regexp.MustCompile("^(?:'[^']*'|\"[^\"\\\\$`!]*\")$")
+)
+
+// mentioned returns the files that a member's text mentions as @NAME.
+func mentioned(member string, given json.RawMessage) (names []string) {
+	var input map[string]json.RawMessage
+	text := ""
+	if json.Unmarshal(given, &input) != nil || json.Unmarshal(input[member], &text) != nil {
+		return nil
+	}
+	for _, found := range mentions.FindAllStringSubmatch(text, -1) {
+		name := cmp.Or(found[1], strings.TrimRight(found[2], ".:!?"))
+		file, _, of := strings.Cut(name, "#") // a part of it
+		if names = append(names, name); of {
+			names = append(names, file)
+		}
+	}
+	return names
+}
+
+// unwrapped returns what Gemini CLI runs of a command that it takes for a shell's with one word, where that is another command; else
+// nothing. It takes the first and the last quote off, whatever stands between.
+func unwrapped(command string) string {
+	begins := wrapper.FindStringIndex(command)
+	if begins == nil {
+		return ""
+	}
+	rest := strings.TrimFunc(command[begins[1]:], func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
+	if oneWord.MatchString(rest) {
+		return ""
+	}
+	if last := len(rest) - 1; last > 0 && rest[0] == rest[last] && (rest[0] == '\'' || rest[0] == '"') {
+		rest = rest[1:last]
+	}
+	return rest
 }
 
 // deed reads the input of a known tool.

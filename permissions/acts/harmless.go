@@ -434,7 +434,7 @@ func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, fol
 	}
 	switch d.Verb {
 	case Runs:
-		return d.Folder == "" && w.Harmless(Command(d.Command, folder)) == ""
+		return d.Folder == "" && d.Altered == "" && w.Harmless(Command(d.Command, folder)) == ""
 	case Lists:
 		return d.ListsWithin() && each(reads)
 	case Views:

@@ -62,7 +62,15 @@ func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading
 	effect, compared := permissions.EffectOf(c.Tool), slices.Concat(in.commands, in.code)
 	strict := effect == permissions.DoesExecute && !interprets(c.Tool)
 	f.found[Rights] = in.unconfined
-	f.found[Unread] = strict && in.unread
+	f.found[Unread] = strict && in.unread || d.Altered != ""
+	if d.Altered != "" {
+		in.commands = append(in.commands, d.Altered)
+	}
+	if d.Verb == Calls {
+		for _, name := range d.Names {
+			f.touches(Act{at: []string{r.Cwd}}, name, false)
+		}
+	}
 	switch _, known := permissions.KnownEffect(c.Tool); {
 	case effect == permissions.DoesEdit, effect == permissions.DoesRead:
 		folder, compared = r.Cwd, in.paths

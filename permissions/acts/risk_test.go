@@ -3,6 +3,7 @@ package acts
 import (
 	"encoding/json"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -669,5 +670,46 @@ func TestCodexTypesUnasked(t *testing.T) {
 	rows := Rows(permissions.Request{Hook: "codex"}, permissions.Call{Tool: "Bash", Input: json.RawMessage("{}")}, "ls && bash")
 	if len(rows) != 2 || len(rows[0].Risks) > 0 || !slices.Contains(rows[1].Risks, Typing) {
 		t.Errorf("the rows are %+v", rows)
+	}
+}
+
+// TestACommandThatGeminiAltersIsHighRisk: it takes a shell and the first and the last quote off, whatever stands between.
+func TestACommandThatGeminiAltersIsHighRisk(t *testing.T) {
+	for command, altered := range map[string]string{
+		`sh -c 'ls' && echo 'x;touch y;'`: `ls' && echo 'x;touch y;`, `bash -c "ls" && echo "x;touch y;"`: `ls" && echo "x;touch y;`,
+		"\ufeff /bin/ZSH -c ls; echo": "ls; echo", "sh -c 'ls' ; echo 'x\ntouch y\n'": "ls' ; echo 'x\ntouch y\n", "sh -c ls -la": "ls -la",
+		`bash -c "echo $(x)"`: "echo $(x)", "pwsh -NoProfile -Command x": "x", `sh -c 'a'"b"`: `'a'"b"`,
+		"sh -c 'ls -la | wc'": "", `bash -c "ls"`: "", "ls": "", "sh x.sh": "", "bash -lc 'ls'": "", "echo sh -c ls": "",
+	} {
+		input, _ := json.Marshal(map[string]string{"command": command}) // it has a JSON form
+		if got := DeedOf("gemini", "run_shell_command", input).Altered; got != altered {
+			t.Errorf("of %q Gemini runs %q, not %q", command, got, altered)
+		}
+		r := permissions.Request{Hook: "gemini", Cwd: "/srv/code"}
+		risks := ReadCall(r, permissions.Call{Tool: "run_shell_command", Input: input}).Risks
+		if slices.Contains(risks, Unread) != (altered != "") && !strings.Contains(command, "$") {
+			t.Errorf("the risks of %q are %q", command, risks)
+		}
+		if DeedOf("claude-code", "Bash", input).Altered != "" {
+			t.Errorf("Claude Code runs %q as it stands", command)
+		}
+	}
+}
+
+// TestFilesThatATextMentionsAreRead by agents that expand @NAME in what they are given.
+func TestFilesThatATextMentionsAreRead(t *testing.T) {
+	for tool, input := range map[string]string{
+		"opencode task":     `{"prompt":"see @/srv/x.txt, @~/.ssh/id_rsa. (@\"a b\") and @c.go#L1-2!","subagent_type":"general"}`,
+		"claude-code Skill": `{"skill":"s","args":"see @/srv/x.txt, @~/.ssh/id_rsa. (@\"a b\") and @c.go#L1-2!"}`,
+	} {
+		dialect, name, _ := strings.Cut(tool, " ")
+		want := Deed{Verb: Calls, Tool: name, Names: []string{"/srv/x.txt", "~/.ssh/id_rsa", "a b", "c.go#L1-2", "c.go"}}
+		if got := DeedOf(dialect, name, json.RawMessage(input)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %+v, not %+v", tool, got, want)
+		}
+		r := permissions.Request{Hook: dialect, Cwd: "/srv/code"}
+		if got := ReadCall(r, permissions.Call{Tool: name, Input: json.RawMessage(input)}).Risks; !slices.Contains(got, Secrets) {
+			t.Errorf("the risks of %s are %q", tool, got)
+		}
 	}
 }

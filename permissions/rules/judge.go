@@ -282,7 +282,7 @@ func (v *Verdict) note(i item, j Judged, by *pattern) {
 
 // read makes the items of the call.
 func (j *judge) read() {
-	command, folder := j.Command, j.Folder
+	command, altered, folder := j.Command, "", j.Folder
 	if j.Condensed {
 		j.doubt("its input is too large")
 	}
@@ -317,6 +317,9 @@ func (j *judge) read() {
 			if d.Loose {
 				j.doubt("nobody said in which folder it runs")
 			}
+			for _, name := range d.Names {
+				j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
+			}
 			j.suspect(d.Command)
 			if j.Dialect == "cursor" { // it does not say the name of the server
 				j.ofSomeServer(strings.TrimPrefix(strings.TrimPrefix(d.Tool, "mcp__"), "MCP:"))
@@ -326,7 +329,7 @@ func (j *judge) read() {
 			}
 			return
 		}
-		command = d.Command
+		command, altered = d.Command, d.Altered
 		if d.Folder != "" { // as a cd before it
 			folder = acts.Under(folder, d.Folder)
 			at := &acts.Act{In: []string{j.Folder}}
@@ -338,6 +341,10 @@ func (j *judge) read() {
 		folder = acts.Computed
 	}
 	j.doubts = append(j.doubts, j.command(command, folder)...)
+	if altered != "" {
+		j.doubt("the agent may run another command than it says")
+		j.doubts = append(j.doubts, j.command(altered, folder)...)
+	}
 }
 
 // command adds what a command does, and returns the doubts about it.

@@ -150,3 +150,23 @@ func TestAFileThatIsJoinedToAWordOfACommandIsDenied(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAnAgentDoesBesideItsWordsIsJudged: files that it reads for @NAME, and the command that it makes of another.
+func TestWhatAnAgentDoesBesideItsWordsIsJudged(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: listed("run ls ...; run echo ...; run touch ...")}, Rule{Deny: listed("read ./secrets/**; read **/.ssh/**; run rm")})
+	for _, c := range []struct {
+		dialect, tool, input string
+		want                 Effect
+	}{
+		{"opencode", "task", `{"prompt":"look at @secrets/y"}`, Deny}, {"opencode", "task", `{"prompt":"look at @~/.ssh/id_rsa"}`, Deny},
+		{"opencode", "task", `{"prompt":"look at @src/a.go"}`, ""}, {"claude-code", "Skill", `{"skill":"x","args":"@secrets/y"}`, Deny},
+		{"gemini", "run_shell_command", `{"command":"sh -c 'ls' && echo 'x;touch y;'"}`, ""},
+		{"gemini", "run_shell_command", `{"command":"sh -c 'ls'; echo '; rm -rf victim; echo '"}`, Deny},
+		{"gemini", "run_shell_command", `{"command":"sh -c 'ls; echo x'"}`, Allow},
+	} {
+		v := s.Judge(Call{Dialect: c.dialect, Tool: c.tool, Input: json.RawMessage(c.input), Folder: shop, Root: shop, Resolve: links(shop)})
+		if v.Effect != c.want {
+			t.Errorf("%s %s is %q, want %q; %v", c.tool, c.input, v.Effect, c.want, v.Reasons)
+		}
+	}
+}
