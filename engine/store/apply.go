@@ -33,6 +33,11 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Tran
 			refused = permissions.Stopped(t.stopped)
 			return nil
 		}
+		if permissions.Halts(e) {
+			if err := s.server.grants(); err != nil {
+				return err
+			}
+		}
 		if _, uses := e.(permissions.Use); uses && s.usedBefore(before) {
 			refused = permissions.ErrNoUse
 			return nil

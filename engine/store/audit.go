@@ -168,6 +168,7 @@ func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record
 			e.At = moment(micros(e.At))
 			t.entries = append(t.entries, e)
 			t.marks = t.marks || slices.Contains(closingTypes, r.Type)
+			t.closes = t.marks || r.Type == permissions.AgentStopped || r.Type == permissions.AgentMuted
 		}
 		t.exec(ctx, addEntries[len(some)], args...)
 	}

@@ -225,7 +225,7 @@ func (s *Store) Follow(ctx context.Context, told func(context.Context, []permiss
 		<-ctx.Done()
 		return nil
 	}
-	hint := make(chan struct{}, 1)
+	hint := s.server.look
 	s.server.workers.Go(func() { s.listen(ctx, hint) })
 	for ctx.Err() == nil {
 		if err := s.followOnce(ctx, told); err != nil && ctx.Err() == nil {
@@ -242,13 +242,12 @@ func (s *Store) Follow(ctx context.Context, told func(context.Context, []permiss
 
 // followOnce passes on what other daemons have written since the last time.
 func (s *Store) followOnce(ctx context.Context, told func(context.Context, []permissions.Entry) error) error {
-	at, version, others, inboxes := s.server, int64(0), false, ""
+	at, version, others, inboxes, began := s.server, int64(0), false, "", time.Now()
 	if err := s.readers.QueryRowContext(ctx, readVersions, at.id).Scan(&version, &others, &inboxes); err != nil {
 		return s.fault(ctx, err)
 	}
 	at.others.Store(others)
 	at.inboxes.Store(&inboxes)
-	began := time.Now()
 	if version == at.known.Load() {
 		at.noteUpToDate(began)
 		return nil
@@ -330,12 +329,13 @@ const (
 )
 
 // CatchUp returns at once if this daemon knew a moment ago what others had written to its database, as always with a file. One that was
-// stopped or cut off since waits until [Store.Follow] has passed that on, for seconds at most; the error matches [permissions.ErrBroken].
+// stopped or cut off since, or has found that they closed something, waits until [Store.Follow] has passed that on, for seconds at most; the error matches [permissions.ErrBroken].
 func (s *Store) CatchUp(ctx context.Context) error {
-	if s.server == nil || s.server.looked.Load() == nil || s.Behind() <= mostBehind { // a daemon that has just started has read all
-		return nil
+	if s.server == nil || s.server.looked.Load() == nil || s.Behind() <= mostBehind && s.server.grants() == nil {
+		return nil // a daemon that has just started has read all
 	}
 	called := time.Now()
+	signal(s.server.look)
 	limited, done := context.WithTimeout(ctx, catchUpTime)
 	defer done()
 	for {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/internal/pgtest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -129,6 +131,100 @@ func TestADaemonThatWasStoppedCatchesUp(t *testing.T) {
 	}
 	if err := newStore(t).CatchUp(late); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNothingIsGrantedBetweenALockElsewhereAndItsNews, whatever else the others write: a daemon may have been halted after it had caught up,
+// or hear late.
+func TestNothingIsGrantedBetweenALockElsewhereAndItsNews(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	first.server.others.Store(true)
+	r, used := insert(t, second), insert(t, second)
+	if _, err := second.Apply(t.Context(), used.ID, fayAllows()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, halt := context.WithCancel(t.Context())
+	looked, done := make(chan struct{}), make(chan error)
+	var once sync.Once
+	go func() {
+		done <- second.Follow(ctx, func(context.Context, []permissions.Entry) error {
+			once.Do(func() { close(looked) })
+			return nil
+		})
+	}()
+	insert(t, first)
+	<-looked
+	if err := second.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	halt() // it hears of nothing any more
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	insert(t, first)
+	tries := map[string]func() error{
+		"an answer":  func() error { _, err := second.Apply(t.Context(), r.ID, fayAllows()); return err },
+		"a question": func() error { _, _, err := second.Open(t.Context(), newAsk()); return err },
+		"a use": func() error {
+			_, err := second.Apply(t.Context(), used.ID, permissions.Use{Call: "c", At: time.Now()})
+			return err
+		},
+	}
+	if err := tries["a question"](); err != nil {
+		t.Errorf("others have written, and closed nothing: %v", err)
+	}
+	lock, record := permissions.Lock{Person: "fay", By: "ben", At: time.Now()}, permissions.Record{Type: permissions.PersonLocked}
+	if err := first.PutLock(t.Context(), lock, record); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, first)
+	for range 2 {
+		for name, try := range tries {
+			if err := try(); !errors.Is(err, permissions.ErrAway) {
+				t.Errorf("%s after a lock of which nothing was heard: %v", name, err)
+			}
+		}
+	}
+	if is, err := second.Read(t.Context(), r.ID); err != nil || is.State != permissions.Pending {
+		t.Errorf("it is %s, %v", is.State, err)
+	}
+	following(t, second)
+	if err := second.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range tries {
+		if err := try(); err != nil {
+			t.Errorf("%s once the lock is known: %v", name, err)
+		}
+	}
+}
+
+// TestALookIsAsOldAsItsQuestion: its answer may have been on the way for long.
+func TestALookIsAsOldAsItsQuestion(t *testing.T) {
+	way := pgtest.NewProxy(t, emptyDatabase(t))
+	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), way.URL)
+	following(t, s)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for s.server.looked.Load() == nil {
+		<-tick.C
+	}
+	first := *s.server.looked.Load()
+	way.Cut()
+	signal(s.server.look)
+	cut := time.Now()
+	for time.Since(cut) < mostBehind {
+		<-tick.C
+	}
+	way.Heal()
+	for ; s.server.looked.Load().Equal(first); <-tick.C {
+		if time.Since(cut) > 20*time.Second {
+			t.Fatal("it has not looked any more")
+		}
+	}
+	if took := s.server.looked.Load().Sub(cut); took > mostBehind/2 {
+		t.Errorf("what it knows counts as of %s after it asked", took)
 	}
 }
 

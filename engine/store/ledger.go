@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -28,6 +29,9 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 	}
 	if stale || s.server == nil {
 		s.forget()
+		if s.server != nil {
+			s.server.noteClosed(s.server.began - 1)
+		}
 	} else {
 		after := s.server.dropped()
 		if err := s.forgetChanged(ctx, t, after, math.MaxInt64, s.server.began-after-1); err != nil {
@@ -98,11 +102,15 @@ func (s *Store) forgetChanged(ctx context.Context, from source, after, before, b
 	if between <= maxChanges {
 		all, err = collect(ctx, from, "", func(what *[]string) []any { return []any{list[string]{what}} }, readChanges, after, before)
 	}
-	if int64(len(all)) < between {
+	unknown := int64(len(all)) < between
+	if unknown {
 		s.forget()
 	}
 	for _, what := range all {
 		s.memory.forgetChanged(what)
+	}
+	if unknown || slices.ContainsFunc(all, func(what []string) bool { return slices.Contains(what, ofClosings) }) {
+		s.server.noteClosed(after + between)
 	}
 	return err
 }

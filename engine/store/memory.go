@@ -42,6 +42,7 @@ const (
 	allRows    = "*"
 	ofGrants   = "grants"
 	ofUnheeded = "unheeded"
+	ofClosings = "closed" // something ended that lets calls pass, which [Store.Follow] tells
 )
 
 // forgetChanged drops what a commit changed.
@@ -54,6 +55,7 @@ func (m *memory) forgetChanged(what []string) {
 			m.liveGrants.drop()
 		case ofUnheeded:
 			m.withoutUnheeded.drop()
+		case ofClosings:
 		default:
 			m.rows.drop(permissions.ID(one))
 		}

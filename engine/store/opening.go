@@ -25,6 +25,9 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 		if t.stopped != "" {
 			return permissions.Stopped(t.stopped)
 		}
+		if err := s.server.grants(); err != nil {
+			return err
+		}
 		met, err := findDuplicates(ctx, t, o)
 		if err != nil {
 			return err

@@ -46,6 +46,8 @@ type postgres struct {
 	forgot         atomic.Int64               // version until which [Store.Follow] has dropped from memory what others changed
 	looked         atomic.Pointer[time.Time]  // when it last knew all
 	upToDate       broadcast                  // notified when it knows all
+	look           chan struct{}              // of capacity one: has it look for what others wrote
+	closed         atomic.Int64               // version until which others closed something, as by a lock
 	others         atomic.Bool                // other daemons use the database
 	stoppedByOther atomic.Bool                // one of them stopped everything, by what was read of the audit last
 	clock          atomic.Pointer[serverTime] // the clock of the database when it was last asked
@@ -181,7 +183,7 @@ func newServer(url string) (*postgres, *pgx.ConnConfig, error) {
 	}
 	s := &postgres{
 		name: fmt.Sprintf("PostgreSQL database %s at %s", config.Database, at), id: string(permissions.NewID(time.Now())),
-		place: fmt.Sprintf("%s, pid %d", host, os.Getpid()), config: config,
+		place: fmt.Sprintf("%s, pid %d", host, os.Getpid()), config: config, look: make(chan struct{}, 1),
 	}
 	return s, config, nil
 }
@@ -263,6 +265,25 @@ func (at *postgres) ended(committed bool) {
 
 // dropped is the version until which what others changed is not in memory as it was before. It belongs to the owner of the write turn.
 func (at *postgres) dropped() int64 { return max(at.last, at.forgot.Load()) }
+
+// noteClosed records that others closed something by that version.
+func (at *postgres) noteClosed(version int64) {
+	for known := at.closed.Load(); version > known && !at.closed.CompareAndSwap(known, version); {
+		known = at.closed.Load()
+	}
+}
+
+// grants returns an error while others have closed something of which [Store.Follow] has not told yet: what was allowed by it, or by whom,
+// may not be allowed any more. For the owner of the write turn, after [Store.catchUp], it is certain.
+func (at *postgres) grants() error {
+	if at == nil || at.looked.Load() == nil || at.closed.Load() <= at.known.Load() {
+		return nil
+	}
+	return errClosed
+}
+
+// errClosed rolls back what another daemon may just have ended. It is no fault of the database.
+var errClosed = errors.New("another daemon has just ended what somebody may allow or had allowed, and this one is yet to learn what")
 
 // hasOthers reports whether other daemons use the database; with a file there are none.
 func (at *postgres) hasOthers() bool { return at != nil && at.others.Load() }

@@ -154,6 +154,8 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		return nil
 	case errors.As(err, &failed), errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone), serverFailed(err):
 		return s.fault(ctx, err)
+	case errors.Is(err, errClosed):
+		return &Error{What: err.Error(), Advice: "try again", away: true}
 	}
 	return s.advised(err)
 }

@@ -66,6 +66,7 @@ type tx struct {
 
 	granted  bool                // a statement named the table of grants
 	unheeded bool                // a request was denied or not answered in time
+	closes   bool                // something ends that let calls pass, as by a lock
 	entries  []permissions.Entry // of the audit
 }
 
@@ -171,6 +172,9 @@ func (t *tx) changes() (what []string) {
 	}
 	if t.unheeded {
 		what = append(what, ofUnheeded)
+	}
+	if t.closes {
+		what = append(what, ofClosings)
 	}
 	return what
 }
