@@ -33,8 +33,8 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Tran
 			refused = permissions.Stopped(t.stopped)
 			return nil
 		}
-		if permissions.Halts(e) {
-			if err := s.server.grants(); err != nil {
+		if permissions.PreventedByStop(e) {
+			if err := s.server.checkClosed(); err != nil {
 				return err
 			}
 		}

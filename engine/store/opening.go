@@ -25,7 +25,7 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 		if t.stopped != "" {
 			return permissions.Stopped(t.stopped)
 		}
-		if err := s.server.grants(); err != nil {
+		if err := s.server.checkClosed(); err != nil {
 			return err
 		}
 		met, err := findDuplicates(ctx, t, o)
