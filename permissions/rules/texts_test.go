@@ -153,7 +153,8 @@ func TestAFileThatIsJoinedToAWordOfACommandIsDenied(t *testing.T) {
 
 // TestWhatAnAgentDoesBesideItsWordsIsJudged: files that it reads for @NAME, and the command that it makes of another.
 func TestWhatAnAgentDoesBesideItsWordsIsJudged(t *testing.T) {
-	s := rulesOf(t, Rule{Allow: listed("run ls ...; run echo ...; run touch ...")}, Rule{Deny: listed("read ./secrets/**; read **/.ssh/**; run rm")})
+	s := rulesOf(t, Rule{Allow: listed("run ls ...; run echo ...; run touch ...")},
+		Rule{Deny: listed("read ./secrets/**; read **/.ssh/**; run rm")})
 	for _, c := range []struct {
 		dialect, tool, input string
 		want                 Effect
