@@ -15,7 +15,7 @@ import (
 )
 
 // Find returns a request of this caller as it is; another caller's is unknown. Reading never uses an approval. One that nobody has used is
-// judged again, as when it is handed over, since whoever asked acts on what is read.
+// judged again, as when it is handed over, since whoever asked acts on what is read; and it is told for as long as it is kept.
 func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	r, err := e.own(ctx, caller, id)
 	if err != nil {
@@ -30,6 +30,9 @@ func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permiss
 		}
 		if err := e.stillAllowed(r); err != nil {
 			return permissions.RequestView{}, err
+		}
+		if r.LapsedAt.IsZero() && !caller.IsOurs() && e.past(r) {
+			return permissions.RequestView{}, permissions.ApprovalOver()
 		}
 	}
 	if r.State != permissions.Pending && r.CollectedAt.IsZero() {

@@ -109,6 +109,8 @@ func TestAnUnusedApprovalIsJudgedAgainWhenItIsRead(t *testing.T) {
 	denied(permissions.CodeForbidden)
 	st.Configure(usual())
 	allowed("no longer forbidden")
+	st.advance(usual().Approvals.RedeemWindow)
+	denied(permissions.CodeNoUse)
 }
 
 // People see the requests to them; the operator sees everything and may not decide it.

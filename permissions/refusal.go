@@ -253,6 +253,11 @@ func RevokedBasis() *Refusal {
 	return refuseIn(CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again.")
 }
 
+// ApprovalOver refuses to tell of an approval that nobody has used in time.
+func ApprovalOver() *Refusal {
+	return refuseIn(CodeNoUse, ExitOther, "The time of this approval is over; ask again.")
+}
+
 // NotYours refuses a person who was not asked.
 func NotYours() *Refusal {
 	return refuseIn(CodeNotYours, ExitOther, "This is not yours to decide.")

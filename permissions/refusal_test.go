@@ -28,6 +28,7 @@ func TestRefusals(t *testing.T) {
 		{Limit(0, "a", "b"), CodeLimit, ExitOther, "Too many requests by limits.a or b; try again in 1 second."},
 		{Limit(0), CodeLimit, ExitOther, "Too many requests; try again in 1 second."},
 		{Limit(90*time.Second + 1), CodeLimit, ExitOther, "Too many requests; try again in 91 seconds."},
+		{ApprovalOver(), CodeNoUse, ExitOther, "The time of this approval is over; ask again."},
 		{RevokedBasis(), CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again."},
 		{NotYours(), CodeNotYours, ExitOther, "This is not yours to decide."},
 		{NotConfigured(1000), CodeNotYours, ExitOther,
