@@ -126,6 +126,9 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{folder}}, name: folder, hidden: hidden || inside})
 		}
 	}
+	if a.AppliesPatch() && j.restrictsFiles() {
+		j.doubt("its patch may change other files than are seen in it")
+	}
 	for _, file := range a.Patches() {
 		j.items = append(j.items, item{kind: writes, act: a, name: file, hidden: true})
 	}

@@ -206,7 +206,11 @@ func TestAPatchInACommandWritesItsFiles(t *testing.T) {
 	for _, text := range []string{
 		"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: %s\n+x\n*** End Patch\nEOF", "apply_patch '*** Begin Patch\n*** Delete File: %s\n'",
 		"bash -lc \"apply_patch '*** Begin Patch\n*** Update File: %s\n'\"", "patch -p1 <<'EOF'\n--- a/x\n+++ b/%s\n@@\nEOF",
-		"git apply <<'EOF'\n--- a/x\n+++ b/%s\n@@\nEOF",
+		"git apply <<'EOF'\n--- a/x\n+++ b/%s\n@@\nEOF", "patch -p0 <<'EOF'\nIndex: %s\n@@\nEOF",
+		"patch -p0 <<'EOF'\n*** %s\n--- x\n***************\nEOF", "patch -p0 <<'EOF'\n--- %s\n+++ /dev/null\nEOF",
+		"patch -p3 <<'EOF'\n+++ x/y/z/%s\nEOF", "patch -p 3 <<'EOF'\nX  +++ x/y/z/%s\t2020\nEOF", "patch <<'EOF'\n> +++ %s\nEOF",
+		"git apply <<'EOF'\ndiff --git a/x b/y\nrename from x\nrename to \"%s\"\nEOF", "git apply <<'EOF'\ndiff --git a/%[1]s b/%[1]s\nEOF",
+		"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File:%s\n+x\n*** End Patch\nEOF",
 	} {
 		for file, want := range map[string]bool{"prot/z": true, "docs/z": false} {
 			if v := judged(s, fmt.Sprintf(text, file)); (v.Effect == Deny) != want {
@@ -225,6 +229,40 @@ func TestFilesThatACallFollowsAreReadForRules(t *testing.T) {
 	} {
 		if v := s.Judge(Call{Dialect: "claude-code", Tool: "Skill", Input: json.RawMessage(input), Folder: shop, Root: shop}); v.Effect != want {
 			t.Errorf("%s is %q, want %q; %v", input, v.Effect, want, v.Reasons)
+		}
+	}
+}
+
+// TestAProgramsPatchIsNotAllowedWhereRulesAreAboutFiles: it may change more than is read in it.
+func TestAProgramsPatchIsNotAllowedWhereRulesAreAboutFiles(t *testing.T) {
+	allow := Rule{Allow: []string{"run patch a b", "run git apply|am *"}}
+	for _, text := range []string{"git apply x.diff", "git am x.diff", "patch a b"} {
+		if v := judged(rulesOf(t, allow), text); v.Effect != Allow {
+			t.Errorf("%q is %q; %v", text, v.Effect, v.Reasons)
+		}
+		if v := judged(rulesOf(t, allow, Rule{Deny: []string{"write ./prot/**"}}), text); v.Effect != "" || !v.Unsure {
+			t.Errorf("%q is %q, unsure: %t", text, v.Effect, v.Unsure)
+		}
+	}
+}
+
+// TestEachFormOfAPatchIsRead as the most lenient of the agents that take one reads it.
+func TestEachFormOfAPatchIsRead(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: []string{"write ./prot/**"}})
+	for _, head := range []string{
+		"*** Add File: %s", "*** Add File:%s", "*** Update File: \ufeff%s", "*** Delete File:\u00a0%s\ufeff",
+		"*** Update File: x\n*** Move to:%s", "*** Add File: x\n+x\n  *** Add File: %s", "*** add file:\t%s",
+	} {
+		for tool, member := range map[string]string{"opencode apply_patch": "patchText", "copilot apply_patch": "input"} {
+			dialect, name, _ := strings.Cut(tool, " ")
+			for file, want := range map[string]bool{"prot/z": true, "docs/z": false} {
+				patch := "*** Begin Patch\n" + fmt.Sprintf(head, file) + "\n*** End Patch"
+				input, _ := json.Marshal(map[string]string{member: patch}) // it has a JSON form
+				v := s.Judge(Call{Dialect: dialect, Tool: name, Input: input, Folder: shop, Root: shop, Resolve: links(shop)})
+				if (v.Effect == Deny) != want {
+					t.Errorf("%s: %q is %q", tool, patch, v.Effect)
+				}
+			}
 		}
 	}
 }
