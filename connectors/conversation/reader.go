@@ -316,8 +316,8 @@ func (r *Reader) Open(
 				if own || s.Code == card {
 					quoted = s.Code
 				}
-				if own {
-					c.SentAt = time.Time{} // it has come, since when nobody knows if it was sent twice
+				if own && c.DueAt.Before(c.SentAt) && !c.DueAt.IsZero() {
+					c.SentAt = c.DueAt // it has come, since when nobody knows if it was sent twice
 				}
 				if at := r.shownAt(c); o.ShownAt.IsZero() || at.Before(o.ShownAt) { // in private, and later in a group
 					o.ShownAt = at
