@@ -12,12 +12,14 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 	"github.com/daycared/daycared/permissions/edits"
 )
 
@@ -32,6 +34,7 @@ const maxRead = 8 << 20
 func (c *Call) Look() {
 	r := &c.Request
 	c.lookAtSkills()
+	c.lookElsewhere()
 	title, prompt := told(newest(c.history))
 	r.SessionTitle, r.LastPrompt = cmp.Or(r.SessionTitle, title), cmp.Or(r.LastPrompt, prompt)
 	e, ok := edits.Of(r.Tool, r.Input)
@@ -52,6 +55,20 @@ func (c *Call) Look() {
 	text, err := io.ReadAll(io.LimitReader(f, maxRead+1))
 	if err == nil && len(text) <= maxRead && utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 {
 		r.Rows = e.Around(string(text), true)
+	}
+}
+
+// lookElsewhere says of a call in which Gemini CLI is to change a file that is not there that it may change another one: it looks for
+// one whose name ends so in all of its folders.
+func (c *Call) lookElsewhere() {
+	var all members
+	if c.dialect != "gemini" || c.Request.Tool != "replace" || json.Unmarshal(c.Request.Input, &all) != nil {
+		return
+	}
+	name := all.optionalText("file_path")
+	if _, err := os.Lstat(filepath.Join(c.Request.Cwd, name)); err != nil && name != "" && !filepath.IsAbs(name) {
+		all[acts.FileElsewhere] = json.RawMessage(`"Gemini CLI changes any file whose name ends so"`)
+		c.Request.Input = all.encode()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 // TestLook: the file that a call changes is read where it is a plain text, and nothing is waited for.
@@ -86,6 +87,24 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 		}
 		if c.Look(); string(c.Request.Input) != "{"+want+input[1:] {
 			t.Errorf("%s: %s", call, c.Request.Input)
+		}
+	}
+}
+
+// TestGeminiMayChangeAnotherFileThanItNames: of a relative name that is not there it looks for the end of in all of its folders.
+func TestGeminiMayChangeAnotherFileThanItNames(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "there.txt"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dialect := range []string{"gemini", "claude-code"} {
+		for name, want := range map[string]bool{"there.txt": false, "none.txt": true, "@there.txt": true, folder + "/none.txt": false} {
+			c := Call{dialect: dialect, Request: permissions.Request{Cwd: folder}}
+			c.use("replace", []byte(`{"file_path":"`+name+`","instruction":"i","new_string":"y","old_string":"x"}`))
+			c.Look()
+			if got := strings.Contains(string(c.Request.Input), acts.FileElsewhere); got != (want && dialect == "gemini") {
+				t.Errorf("%s, %s: %s", dialect, name, c.Request.Input)
+			}
 		}
 	}
 }

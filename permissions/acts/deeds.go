@@ -80,7 +80,7 @@ func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 			verb := Verb(f[2])
 			d, ok := deed(verb, f[3:], input)
 			if dialect == "gemini" && ok {
-				d.Altered = unwrapped(d.Command)
+				d.Altered, d.Names = unwrapped(d.Command), Renamed(dialect, d.Names)
 			}
 			if !ok {
 				d = Deed{Verb: Calls, Tool: tool}
@@ -162,6 +162,23 @@ func mentioned(member string, given json.RawMessage) (names []string) {
 		file, _, of := strings.Cut(name, "#") // a part of it
 		if names = append(names, name); of {
 			names = append(names, file)
+		}
+	}
+	return names
+}
+
+// FileElsewhere is the member of an input in which a hook says that the agent may change another file than the one that is named.
+const FileElsewhere = "hook.elsewhere"
+
+// Renamed returns names of files, and those for which an agent may take them: Gemini CLI takes @NAME for NAME, and no character for NUL.
+func Renamed(dialect string, names []string) []string {
+	for _, name := range names {
+		other := strings.ReplaceAll(name, Computed, "")
+		if of, is := strings.CutPrefix(other, "@"); is {
+			other = strings.TrimLeft(of, `/\`)
+		}
+		if dialect == "gemini" && other != name && other != "" {
+			names = append(slices.Clip(names), other)
 		}
 	}
 	return names

@@ -75,7 +75,7 @@ func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading
 	}
 	switch _, known := permissions.KnownEffect(c.Tool); {
 	case effect == permissions.DoesEdit, effect == permissions.DoesRead:
-		folder, compared = r.Cwd, in.paths
+		folder, compared = r.Cwd, Renamed(r.Hook, in.paths)
 		if c.AffectedPath != "" {
 			compared = append(compared, c.AffectedPath)
 		}

@@ -393,8 +393,11 @@ func (j *judge) suspect(typed string) {
 			j.items[i].hidden = true
 		}
 	}
-	for _, name := range files {
+	for _, name := range acts.Renamed(j.Dialect, files) {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
+	}
+	if slices.ContainsFunc(textsIn(j.Input), func(t inputText) bool { return t.text == acts.FileElsewhere }) {
+		j.doubt("the agent may change another file than it names")
 	}
 	j.texts()
 }

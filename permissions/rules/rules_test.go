@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
 )
 
@@ -263,6 +264,32 @@ func TestEachFormOfAPatchIsRead(t *testing.T) {
 					t.Errorf("%s: %q is %q", tool, patch, v.Effect)
 				}
 			}
+		}
+	}
+}
+
+// TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor: @NAME is NAME, NUL is nothing, and another file may be taken for one that is not
+// there.
+func TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor(t *testing.T) {
+	s := rulesOf(t, Rule{Use: "builtin:workspace-edits"}, Rule{Use: "builtin:read-only"},
+		Rule{Deny: []string{"read ./secrets/**", "write ./prot/**"}})
+	for call, want := range map[string]Effect{
+		`read_file {"file_path":"@secrets/y"}`: Deny, `read_file {"file_path":"@/secrets/y"}`: Deny,
+		`read_file {"file_path":"sec\u0000rets/y"}`:        Deny,
+		`write_file {"content":"x","file_path":"@prot/y"}`: Deny, `write_file {"content":"x","file_path":"@Makefile"}`: "",
+		`write_file {"content":"x","file_path":"@docs/y.txt"}`: Allow, `write_file {"content":"x","file_path":"docs/y.txt"}`: Allow,
+		`replace {"file_path":"@prot/y","hook.elsewhere":"x"}`: Deny, `replace {"file_path":"docs/y.txt","hook.elsewhere":"x"}`: "",
+		`replace {"file_path":"docs/y.txt"}`: Allow,
+	} {
+		tool, input, _ := strings.Cut(call, " ")
+		v := s.Judge(Call{Dialect: "gemini", Tool: tool, Input: json.RawMessage(input), Folder: shop, Root: shop, Resolve: links(shop)})
+		if v.Effect != want || v.Unsure != (strings.Contains(call, "elsewhere") || strings.Contains(call, "u0000")) {
+			t.Errorf("%s is %q, want %q; unsure is %t, %v", call, v.Effect, want, v.Unsure, v.Reasons)
+		}
+		r := permissions.Request{Hook: "gemini", Cwd: shop}
+		risks := acts.ReadCall(r, permissions.Call{Tool: "read_file", Input: json.RawMessage(`{"file_path":"@.env"}`)}).Risks
+		if !slices.Contains(risks, acts.Secrets) {
+			t.Errorf("the risks of @.env are %q", risks)
 		}
 	}
 }
