@@ -490,6 +490,24 @@ func TestSettingsThatSwitchHooksOffAreRead(t *testing.T) {
 	}
 }
 
+// TestSettingsOfAFolderThatSwitchHooksOffAreRead where it is the current one.
+func TestSettingsOfAFolderThatSwitchHooksOffAreRead(t *testing.T) {
+	for _, try := range []struct{ agent, file, text string }{
+		{"gemini", ".gemini/settings.json", `{"hooksConfig":{"enabled":false}}`},
+		{"gemini", ".gemini/settings.json", `{"hooksConfig":{"disabled":["daycared"]}}`},
+		{"claude-code", ".claude/settings.json", `{"disableAllHooks":true}`},
+		{"claude-code", ".claude/settings.local.json", `{"disableAllHooks":true}`},
+	} {
+		c, a := somebody(t, try.agent, "exit 1")
+		folder := t.TempDir()
+		put(t, filepath.Join(folder, try.file), try.text, 0o600)
+		t.Chdir(folder)
+		if h := c.runsHook(t.Context(), a, false); h.runs || !strings.Contains(h.why, " in "+try.file) {
+			t.Errorf("%s, %s: %+v", try.agent, try.text, h)
+		}
+	}
+}
+
 // TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt.
 func TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt(t *testing.T) {
 	defer func(was int) { rootUID = was }(rootUID)

@@ -201,6 +201,8 @@ func (p Target) gemini() Agent {
 			},
 			Off: []Setting{
 				{settings, []string{"hooksConfig", "enabled"}, false}, {settings, []string{"hooksConfig", "disabled"}, ours},
+				{".gemini/settings.json", []string{"hooksConfig", "enabled"}, false},
+				{".gemini/settings.json", []string{"hooksConfig", "disabled"}, ours},
 			},
 			Managed: Managed{
 				Path: filepath.Join(p.etc(), "gemini-cli", "settings.json"), Hooks: []string{"hooks", "BeforeTool"}, Verdict: BindsUnless,

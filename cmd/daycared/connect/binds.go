@@ -47,7 +47,7 @@ type Need struct {
 
 // Setting is one value in a settings file.
 type Setting struct {
-	Path  string   // a JSON file, with or without comments, or TOML by its extension
+	Path  string   // a JSON file, with or without comments, or TOML by its extension; if relative, of the folder that the agent is in
 	Key   []string // $FOLDER stands for the folder in which the agent is started
 	Value any      // the value, or an element of the list there
 }
@@ -321,7 +321,10 @@ func (p Target) claudeBinding() Binding {
 	}
 	return Binding{
 		Modes: both("terminal, which begins in auto mode", "--dangerously-skip-permissions", ""),
-		Off:   []Setting{{filepath.Join(claude, "settings.json"), []string{"disableAllHooks"}, true}},
+		Off: []Setting{
+			{filepath.Join(claude, "settings.json"), []string{"disableAllHooks"}, true},
+			{".claude/settings.json", []string{"disableAllHooks"}, true}, {".claude/settings.local.json", []string{"disableAllHooks"}, true},
+		},
 		Unset: []string{"CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE"},
 		Managed: Managed{
 			Path: filepath.Join(machine, "managed-settings.json"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: Binds,
