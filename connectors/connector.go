@@ -3,8 +3,8 @@
 // looks up the request, checks who may decide it, and commits.
 //
 // The core interface requires only what every channel can do. Everything else is an optional interface, found by type
-// assertion ([Editor], [BurstSender], [ReachabilityChecker], [Notifier], [FitChecker], [MessageIDAllocator], [MessageSender],
-// [TypingIndicator], [Screen], [EphemeralChannel], [GroupChannel]); the engine degrades gracefully without it. connectortest
+// assertion ([Editor], [BurstSender], [ReachabilityChecker], [Notifier], [FitChecker], [AddressChecker], [MessageIDAllocator],
+// [MessageSender], [TypingIndicator], [Screen], [EphemeralChannel], [GroupChannel]); the engine degrades gracefully without it. connectortest
 // holds the suite that every connector passes. The pure parts are card (a request to text), talk (an agent's message to
 // text) and reply (text to an answer).
 package connectors
@@ -42,6 +42,11 @@ type Editor interface {
 // ReachabilityChecker reports before sending whether a person can be reached: nil, or an error whose text gives the reason.
 type ReachabilityChecker interface {
 	Reach(p Person) error
+}
+
+// AddressChecker reports whether the message with that reference was sent to the account that a person has now.
+type AddressChecker interface {
+	SentTo(ref string, p Person) bool
 }
 
 // MessageIDAllocator allocates a message's reference before it is sent, so that an answer that overtakes the channel's confirmation is
@@ -124,6 +129,7 @@ type Chat interface {
 	ReachabilityChecker
 	Notifier
 	FitChecker
+	AddressChecker
 	HealthChecker
 	Pairer
 	MessageSender

@@ -320,6 +320,12 @@ func (c *Connector) Fits(p connectors.Prompt) bool {
 	return c.whole.Fits(p, tooBig)
 }
 
+// SentTo is [connectors.AddressChecker].
+func (c *Connector) SentTo(name string, p connectors.Person) bool {
+	at, err := parseRef(name)
+	return err == nil && p.Addresses[Name] != "" && chatWith(p) == at.chat
+}
+
 // Edit updates a card. If Telegram does not let the card be edited any more, a reply says how the request ended. The error
 // is [connectors.ErrResend] if the card's group has moved, if a pending card was deleted in a group, if the person has
 // another account now, or if it showed no more than the title and needs a file or cannot be edited.

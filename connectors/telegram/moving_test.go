@@ -277,3 +277,52 @@ func TestAnotherAccountAllowsWhatItWasShown(t *testing.T) {
 	s.phones["fay"].Writes("yes " + codeIn(m))
 	s.get(call, permissions.Approved)
 }
+
+// TestAnotherAccountAllowsNothingOfWhatIsStillAtTheFormerOne: what arrived at a person's former account counts for nothing from a reload
+// on, however long the work on their cards takes.
+func TestAnotherAccountAllowsNothingOfWhatIsStillAtTheFormerOne(t *testing.T) {
+	for name, holds := range map[string]func(s *env) (answer func()){
+		"cards and a list": func(s *env) func() {
+			s.burst(network("third"), network("fourth"))
+			until, before := make(chan struct{}), s.called("editMessageText")
+			s.server.FailNext("editMessageText", 1, telegramtest.Late(until))
+			if _, err := s.Refresh(s.t.Context(), Name); err != nil {
+				s.t.Fatal(err)
+			}
+			s.until("one is being edited", func() bool { return s.called("editMessageText") > before })
+			return func() { close(until) }
+		},
+		"a card that is being sent": func(s *env) func() {
+			s.asked("one")
+			_, _, answer := s.late("fay", "another")
+			return answer
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, few)
+			other := s.server.Person(telegramtest.User{ID: 1009, FirstName: "fay"})
+			other.Start("")
+			answer := holds(s)
+			s.account("fay", 1009)
+			s.Configure(s.settings)
+			s.phones["fay"] = other
+			s.server.Advance(secondStep)
+			all, err := s.Pending(t.Context(), operator, "", 10)
+			if err != nil || len(all) < 2 {
+				t.Fatal(all, err)
+			}
+			for _, one := range all {
+				s.says("fay", "yes "+one.Code, "has not been shown to you yet; look at it first")
+			}
+			answer()
+			s.card("fay", all[0].Request.Reason)
+			s.until("the cards are noted", s.upToDate)
+			s.server.Advance(secondStep)
+			s.phones["fay"].Writes("yes " + all[0].Code)
+			s.until("it is allowed", func() bool {
+				n, err := s.CountPending(t.Context())
+				return err == nil && n == len(all)-1
+			})
+		})
+	}
+}

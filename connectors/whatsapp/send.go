@@ -43,6 +43,12 @@ func (c *Connector) AllocateID(p connectors.Prompt) string {
 	return ref{p.To.Addresses[Name], newID(p.Code)}.String()
 }
 
+// SentTo is [connectors.AddressChecker].
+func (c *Connector) SentTo(name string, p connectors.Person) bool {
+	at, err := parseRef(name)
+	return err == nil && p.Addresses[Name] == at.number
+}
+
 // Send shows a request in the person's chat: first a document with what does not fit, then the card, with the id in p.Ref.
 func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	if err := c.Reach(p.To); err != nil {

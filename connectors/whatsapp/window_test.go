@@ -234,6 +234,28 @@ func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s.get(call, permissions.Approved)
 }
 
+// TestAnotherAccountAllowsNothingOfWhatIsStillAtTheFormerOne: what arrived at a person's former account counts for nothing from a reload
+// on, however long the work on their cards takes.
+func TestAnotherAccountAllowsNothingOfWhatIsStillAtTheFormerOne(t *testing.T) {
+	s := newEnv(t)
+	call, _, code := s.asked("noted.")
+	also, _, sent, confirm := s.late("on its way.")
+	s.settings.People = slices.Clone(s.settings.People)
+	s.moves(0, "+"+numbers["eve"])
+	s.Configure(s.settings)
+	for _, code := range []string{code, sent} {
+		s.says("eve", "yes "+code, "has not been shown to you yet; look at it first")
+	}
+	confirm()
+	s.sees("eve", "noted.")
+	s.sees("eve", "on its way.")
+	s.until("the cards are noted", s.noted)
+	s.server.Advance(2 * time.Second)
+	s.phones["eve"].Says("yes " + code)
+	s.get(call, permissions.Approved)
+	s.waits(also)
+}
+
 // A card that can no longer be edited has a reply that says so.
 func TestAnOldCardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s := newEnv(t, func(s *env) { s.settings.Approvals.Timeout = time.Hour })

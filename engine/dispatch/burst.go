@@ -136,7 +136,7 @@ func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.C
 	for i, c := range in {
 		_, b.Items[i].Untitled = l.titled(b.Items[i].Request, c)
 		if b.Items[i].Seen { // else the list has not all of it
-			l.attempted(c, func(a *attempt) { a.began, a.failed = began, false })
+			l.attempted(c, func(a *attempt) { a.began, a.to, a.failed = began, person.Addresses[via], false })
 		}
 	}
 	if ref, err = l.sendList(ctx, ref, b); errors.Is(err, connectors.ErrResend) {

@@ -113,6 +113,7 @@ type attempt struct {
 	failed bool          // the last call that sent it has failed
 	late   bool          // it was overdue at the last check
 	began  time.Time     // when it was sent: it may be on the phone since; zero before
+	to     string        // the account that it was sent to then
 	named  bool          // this process allocated the message id, so it was not sent before began
 	stop   func()        // cancels the call that sends it; nil without one
 }
@@ -595,7 +596,7 @@ func (l *lane) send(ctx context.Context, cp permissions.Copy, p connectors.Promp
 	_, dates := l.connector.(connectors.MessageDater)
 	l.attempted(cp, func(a *attempt) {
 		if a.stop = stop; !dates { // else it reports itself when it sends
-			a.began, a.failed = cmp.Or(a.began, began), false
+			a.began, a.to, a.failed = cmp.Or(a.began, began), p.To.Addresses[l.connector.Name()], false
 		}
 	})
 	return l.connector.Send(call, p)
@@ -675,7 +676,8 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 			return *p, errOver
 		}
 		if *began = l.service.clock.Stamp(); begins {
-			l.attempted(cp, func(a *attempt) { a.began, a.failed = cmp.Or(a.began, *began), false })
+			to := person.Addresses[l.connector.Name()]
+			l.attempted(cp, func(a *attempt) { a.began, a.to, a.failed = cmp.Or(a.began, *began), to, false })
 		}
 		now := l.service.Prompt(ctx, is, cp, person, copies)
 		now.Ref, now.Refresh = p.Ref, p.Refresh
@@ -757,11 +759,14 @@ func (l *lane) mayBeSentSince(cp permissions.Copy) (at time.Time) {
 // seenWithin is how long a call that sends a prompt may take and its code count as seen. What is sent for longer may never arrive.
 const seenWithin = 10 * time.Second
 
-// Sending returns when the call began that sends the first prompt of a copy, if it goes on: who names its code may have seen it. The code
-// alone is told in other places, too, so what an earlier process may have sent counts once this one sends it again.
+// Sending returns when the call began that sends the first prompt of a copy, if it goes on, and to the account that its person has now:
+// who names its code may have seen it. The code alone is told in other places, too, so what an earlier process may have sent counts once
+// this one sends it again.
 func (d *Dispatch) Sending(cp permissions.Copy) (at time.Time) {
+	p, _ := d.dir.Settings().Person(cp.Person)
 	d.attempt(cp, func(a attempt) {
-		if !a.failed && d.clock.Now().Sub(a.began) < seenWithin {
+		theirs := cp.Group != "" || a.to == p.Addresses[cp.Connector]
+		if !a.failed && theirs && d.clock.Now().Sub(a.began) < seenWithin {
 			at = a.began
 		}
 	})

@@ -41,12 +41,28 @@ func (d *Dispatch) Pending(
 	for _, r := range rows {
 		standing := d.view(r, of[r.ID])
 		for i, cp := range standing.Copies {
-			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, d.Sending(cp)) // a code may be answered before its prompt is confirmed
+			standing.Copies[i] = d.asShown(cp)
 		}
 		standing.Request = d.dir.Settings().Shown(r, id.Via)
 		list = append(list, standing)
 	}
 	return list, nil
+}
+
+// asShown returns a copy with the time since when its person can have seen it: one that is being sent may be answered by its code before
+// that is confirmed, and one at a former account of theirs was not shown to them. So the answer does not depend on whether a changed
+// account has been applied to the copy.
+func (d *Dispatch) asShown(cp permissions.Copy) permissions.Copy {
+	c, _ := d.dir.Channel(cp.Connector)
+	checker, checks := c.(connectors.AddressChecker)
+	p, _ := d.dir.Settings().Person(cp.Person)
+	switch {
+	case cp.SentAt.IsZero():
+		cp.SentAt = d.Sending(cp)
+	case checks && cp.Group == "" && !checker.SentTo(cmp.Or(cp.Ref, cp.Burst), p):
+		cp.SentAt, cp.ChannelTime = time.Time{}, time.Time{}
+	}
+	return cp
 }
 
 // View returns a row with its code, its copies and its waiters.
