@@ -100,13 +100,14 @@ func letters(name string) string {
 	}, strings.ToLower(name))
 }
 
-// FollowsFiles reports, by name, whether a tool of an agent does what files say that the call only names: skills, commands, workflows and
-// agents of a folder, whose commands no hook sees.
+// FollowsFiles reports, by name, whether a tool of an agent does what files say that the call only names: skills, commands, workflows,
+// agents and tasks of a folder, whose commands no hook sees.
 func FollowsFiles(tool string) bool {
 	return !strings.Contains(tool, "__") && slices.Contains(following, letters(tool))
 }
 
-var following = strings.Fields("skill activateskill slashcommand workflow croncreate agent task invokeagent spawnagent runsubagent")
+var following = strings.Fields("skill activateskill slashcommand workflow croncreate agent task invokeagent spawnagent runsubagent " +
+	"runtask createandruntask")
 
 // RunsCode reports, by name, whether a tool is a shell or an interpreter: one call of it says nothing about the next.
 // When in doubt it is.

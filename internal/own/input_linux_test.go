@@ -89,6 +89,25 @@ func TestARelativeTextIsJudgedAsWhatItLeadsTo(t *testing.T) {
 	})
 }
 
+// TestAnAddressIsJudgedAsThePathInIt: letters that are written as numbers hide no file of the daemon's.
+func TestAnAddressIsJudgedAsThePathInIt(t *testing.T) {
+	own, proj, clean := hostile(t)
+	escaped := strings.ReplaceAll(own[1], "/", "%2F")
+	for _, text := range []string{
+		"http+unix://" + escaped + "%2Fb.sock/v1/requests", "http://" + strings.ReplaceAll(escaped, "F", "f") + "%2fb.sock/",
+		"see file://" + strings.Replace(own[0], "token", "%74oken", 1) + " too", "100% http+unix://" + escaped, "L%64/token",
+	} {
+		if got := judged(own, proj, text); got != "asked" {
+			t.Errorf("%s is %s", text, got)
+		}
+	}
+	for _, text := range []string{"100%", "%2Fusr%2Flib", "https://example.org/a%20b", "src%2Fmain.go", "%zz"} {
+		if got := judged(own, clean, text); got != "unasked" {
+			t.Errorf("%s is %s", text, got)
+		}
+	}
+}
+
 // TestEverydayRelativeTextsAreUnasked: in a workspace without links to the daemon's files.
 func TestEverydayRelativeTextsAreUnasked(t *testing.T) {
 	own, _, clean := hostile(t)

@@ -263,6 +263,10 @@ func (l *Search) Input(folder string, input []byte) (found, may bool) {
 		if text, is := token.(string); is {
 			text, unclear := named(strings.TrimSpace(text))
 			is, could := l.checkText(folder, text)
+			if plain := escapes.ReplaceAllStringFunc(text, decoded); plain != text { // as in http+unix://%2Frun%2Fx.sock/
+				_, as := l.checkText(folder, plain)
+				could = could || as
+			}
 			texts = append(texts, text)
 			found, may = found || is, may || unclear || could || l.budget < 0
 		}
@@ -275,6 +279,14 @@ func named(text string) (path string, unclear bool) {
 		return u.Path, u.Path == ""
 	}
 	return text, false
+}
+
+// escapes matches letters of an address that are written as numbers.
+var escapes = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+
+func decoded(escape string) string {
+	text, _ := url.PathUnescape(escape)
+	return text
 }
 
 // checkText checks one text. A glob may match anything in the folder that its path begins with.

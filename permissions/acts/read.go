@@ -355,7 +355,9 @@ func (c *command) redirect(r *syntax.Redirect, depth int) {
 		}
 	case syntax.WordHdoc:
 	case syntax.DplOut, syntax.DplIn:
-		known = known && len(name) == 1 && name[0] >= '0' && name[0] <= '9'
+		if known = known && len(name) == 1 && name[0] >= '0' && name[0] <= '9'; !known && r.Op == syntax.DplOut && name != "-" {
+			c.act(Write, name) // bash takes it for a file
+		}
 	case syntax.RdrIn:
 		if strings.Contains(name, "-") && strings.Trim(name, "-0123456789") == "" {
 			c.doubt("zsh reads <%s> as a pattern", name)

@@ -373,6 +373,7 @@ type finder struct {
 	found  map[Risk]bool
 	spent  int
 	typing bool // what is typed into its programs is not asked about
+	socket bool // the command, or one around it, opens a connection as a file
 }
 
 // maxWork bounds the words that are looked at: programs in programs are looked at again and again.
@@ -400,9 +401,14 @@ func (f *finder) command(text, folder string, depth int) {
 	}
 	f.found[Destroys] = f.found[Destroys] || destroying.MatchString(strings.Join(r.values, "\n"))
 	by := &scripts{made: map[string]string{}}
+	outer := f.socket
+	f.socket = f.socket || slices.ContainsFunc(r.Acts, func(a Act) bool {
+		return a.Kind != Run && (strings.HasPrefix(a.Words[0], "/dev/tcp/") || strings.HasPrefix(a.Words[0], "/dev/udp/"))
+	})
 	for _, a := range r.Acts {
 		f.act(a, by, depth)
 	}
+	f.socket = outer
 	queries := func(a Act) bool { return a.Kind == Run && slices.Contains(databases, path.Base(a.Words[0])) }
 	if slices.ContainsFunc(r.Acts, queries) && losesData(text) {
 		f.found[Destroys] = true
@@ -707,7 +713,7 @@ func (f *finder) shell(a Act, depth int) {
 		f.command(a.Stdin, f.folder(a), depth+1)
 		return
 	}
-	f.found[Unread] = f.found[Unread] || a.Piped
+	f.found[Unread] = f.found[Unread] || a.Piped || f.socket
 }
 
 //go:embed risky.txt
