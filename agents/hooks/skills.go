@@ -27,7 +27,7 @@ var followed = []string{
 
 var (
 	// fileCommand matches a command in such a file: of Claude Code, and of Gemini CLI.
-	fileCommand = regexp.MustCompile("(?ms)!`([^`]+)`|^[ \t]*```!(.*?)^[ \t]*```|!\\{([^}]+)\\}")
+	fileCommand = regexp.MustCompile("(?ms)!`([^`]+)`|(?:^[ \t]*)```!(.*?)(?:^[ \t]*)```|!\\{([^}]+)\\}")
 	// headCommand matches one of a hook or a server in its head.
 	headCommand = regexp.MustCompile(`(?m)^[ \t-]*"?command"?[ \t]*[:=][ \t]*([^\r\n]+)`)
 	head        = regexp.MustCompile(`(?s)^---\r?\n.*?\n---`)
@@ -82,7 +82,7 @@ func (c *Call) filesOf(names []string) (files []string, more bool) {
 		return nil, false
 	}
 	home, _ := os.UserHomeDir() // empty if it is not known
-	folders := append(c.roots[:len(c.roots):len(c.roots)], home)
+	folders := slices.Concat(c.roots, []string{home})
 	for at := c.Request.Cwd; at != filepath.Dir(at); at = filepath.Dir(at) {
 		folders = append(folders, at)
 	}
@@ -100,7 +100,7 @@ func (c *Call) filesOf(names []string) (files []string, more bool) {
 					if looked++; !named && looked < maxFiles {
 						text, _ := readText(file)
 						title := title.FindStringSubmatch(text)
-						named = title != nil && slices.Contains(names, title[1])
+						named = len(title) > 1 && slices.Contains(names, title[1])
 					}
 					if named && !slices.Contains(files, file) {
 						files = append(files, file)
@@ -120,7 +120,7 @@ var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // readText returns the beginning of a plain file; whole is false if there is more, or it cannot be read.
 func readText(name string) (text string, whole bool) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the account's own; a pipe would wait for its writer
 	if err != nil {
 		return "", false
 	}

@@ -43,7 +43,8 @@ const (
 
 // TestWhatsAppCrashLoop asks on WhatsApp across kills of the real binary at every step of decrypt, store, acknowledge, decide
 // and react. Each question is answered by a message that WhatsApp delivers until it is acknowledged, sometimes encrypted
-// again, once unless it is a yes by code: none is lost, none counts twice, and every card reaches its final state. CRASH_POINTS sets the number of kills.
+// again, once unless it is a yes by code: none is lost, none counts twice, and every card reaches its final state. CRASH_POINTS sets the
+// number of kills.
 func TestWhatsAppCrashLoop(t *testing.T) {
 	t.Run("D1/kills with WhatsApp", func(t *testing.T) {
 		crashes, deaths := kills(t, usualOnWhatsApp), whatsappDeaths()

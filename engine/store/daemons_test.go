@@ -134,8 +134,8 @@ func TestADaemonThatWasStoppedCatchesUp(t *testing.T) {
 	}
 }
 
-// TestNothingIsGrantedBetweenALockElsewhereAndItsNews, whatever else the others write: a daemon may have been halted after it had caught up,
-// or hear late.
+// TestNothingIsGrantedBetweenALockElsewhereAndItsNews, whatever else the others write: a daemon may have been halted after it had caught
+// up, or hear late.
 func TestNothingIsGrantedBetweenALockElsewhereAndItsNews(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
 	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)

@@ -273,8 +273,8 @@ func (at *postgres) noteClosed(version int64) {
 	}
 }
 
-// checkClosed returns an error while others have closed something of which [Store.Follow] has not told yet: what was allowed by it, or by whom,
-// may not be allowed any more. For the owner of the write turn, after [Store.catchUp], it is certain.
+// checkClosed returns an error while others have closed something of which [Store.Follow] has not told yet: what was allowed by it, or by
+// whom, may not be allowed any more. For the owner of the write turn, after [Store.catchUp], it is certain.
 func (at *postgres) checkClosed() error {
 	if at == nil || at.looked.Load() == nil || at.closed.Load() <= at.known.Load() {
 		return nil

@@ -64,15 +64,8 @@ func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading
 	effect, compared := permissions.EffectOf(c.Tool), slices.Concat(in.commands, in.code)
 	strict := effect == permissions.DoesExecute && !interprets(c.Tool)
 	f.found[Rights] = in.unconfined
-	f.found[Unread] = strict && in.unread || d.Altered != ""
-	if d.Altered != "" {
-		in.commands = append(in.commands, d.Altered)
-	}
-	if d.Verb == Calls {
-		for _, name := range d.Names {
-			f.touches(Act{at: []string{r.Cwd}}, name, false)
-		}
-	}
+	f.found[Unread] = strict && in.unread
+	f.beside(d, r.Cwd)
 	switch _, known := permissions.KnownEffect(c.Tool); {
 	case effect == permissions.DoesEdit, effect == permissions.DoesRead:
 		folder, compared = r.Cwd, Renamed(r.Hook, in.paths)
@@ -118,6 +111,19 @@ func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading
 		compared = append(compared, in.folder)
 	}
 	return permissions.CallReading{Texts: compared, Risks: listed(f.found)}
+}
+
+// beside adds the risks of what an agent does beside what a call says: a command that it makes of another, and the files that it reads.
+func (f *finder) beside(d Deed, folder string) {
+	if d.Altered != "" {
+		f.found[Unread] = true
+		f.command(d.Altered, folder, 0)
+	}
+	if d.Verb == Calls {
+		for _, name := range d.Names {
+			f.touches(Act{at: []string{folder}}, name, false)
+		}
+	}
 }
 
 // folderIn is where the command of a call of r runs.
@@ -589,7 +595,7 @@ func (a Act) takesTyping(name string) bool {
 // endsInHost reports whether ssh is given a host and no command.
 func endsInHost(args []string) bool {
 	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
-		if len(args[0]) == 2 && strings.Contains("BbcDEeFIiJLlmOoPpQRSWw", args[0][1:]) {
+		if len(args[0]) == 2 && strings.IndexByte("BbcDEeFIiJLlmOoPpQRSWw", args[0][1]) >= 0 {
 			args = args[1:]
 		}
 		args = args[1:]
