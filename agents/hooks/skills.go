@@ -27,7 +27,7 @@ var followed = []string{
 
 var (
 	// fileCommand matches a command in such a file: of Claude Code, and of Gemini CLI.
-	fileCommand = regexp.MustCompile("(?ms)!`([^`]+)`|(?:^[ \t]*)```!(.*?)(?:^[ \t]*)```|!\\{([^}]+)\\}")
+	fileCommand = regexp.MustCompile("(?ms)!`([^`]+)`|^[ \t]*```!(.*?)^[ \t]*```|!\\{([^}]+)\\}") //nolint:gocritic // of lines
 	// headCommand matches one of a hook or a server in its head.
 	headCommand = regexp.MustCompile(`(?m)^[ \t-]*"?command"?[ \t]*[:=][ \t]*([^\r\n]+)`)
 	head        = regexp.MustCompile(`(?s)^---\r?\n.*?\n---`)

@@ -329,8 +329,8 @@ const (
 )
 
 // CatchUp returns at once if this daemon knew a moment ago what others had written to its database, as always with a file. One that was
-// stopped or cut off since, or has found that they closed something, waits until [Store.Follow] has passed that on, for seconds at most; the error
-// matches [permissions.ErrBroken].
+// stopped or cut off since, or has found that they closed something, waits until [Store.Follow] has passed that on, for seconds at most;
+// the error matches [permissions.ErrBroken].
 func (s *Store) CatchUp(ctx context.Context) error {
 	if s.server == nil || s.server.looked.Load() == nil || s.Behind() <= mostBehind && s.server.checkClosed() == nil {
 		return nil // a daemon that has just started has read all
