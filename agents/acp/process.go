@@ -90,7 +90,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	}
 	p.run = run
 	ready := make(chan struct{}) // the library's logger is set before it can log
-	unanswered := &wire.Unanswered{Most: maxUnanswered}
+	unanswered := &wire.Unanswered{Most: wire.MaxUnanswered}
 	p.conn = sdk.NewConnection(p.countCalls(answer), unanswered.Writer(p.run.Stdin),
 		newLines(run.Stdout, ready, updates, func(line []byte) error {
 			err := unanswered.Received(line)
@@ -271,9 +271,6 @@ func (d debugHandler) Handle(ctx context.Context, r slog.Record) error {
 
 // maxLine is the most bytes of one message of an agent. A longer one ends the connection.
 const maxLine = 10 << 20
-
-// maxUnanswered is how many calls of an agent may be unanswered at once. One more ends the connection.
-const maxUnanswered = 100
 
 // lines is an agent's output without its updates, which are passed on at once. The library would process them later, so
 // that a question could overtake the agent's words before it, and it would end the connection when many wait.

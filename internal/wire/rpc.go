@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +121,20 @@ func (l *Lines) next() (line []byte, err error) {
 			return line, err
 		}
 	}
+}
+
+// MaxUnanswered is how many calls of a program may be unanswered at once. One more ends its connection.
+const MaxUnanswered = 100
+
+// MaxServerName is the most bytes of an MCP server's name.
+const MaxServerName = 24
+
+// serverName matches a name without two consecutive underscores, which end it in the name of a tool.
+var serverName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
+
+// IsServerName reports whether no tool's name with that server's can be taken for another's.
+func IsServerName(name string) bool {
+	return serverName.MatchString(name) && len(name) <= MaxServerName
 }
 
 // Unanswered bounds how many calls of a program at the other end are unanswered at once, since each takes memory until its answer is

@@ -148,9 +148,6 @@ const (
 	exitTimeout = time.Second
 
 	maxLine = 8 << 20 // bytes per message
-
-	// maxUnanswered is how many calls of a server may be unanswered at once.
-	maxUnanswered = 100
 )
 
 // conn is a running program and its connection.
@@ -174,7 +171,7 @@ func (s *Server) start(ctx context.Context) (*conn, error) {
 		Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler), // it would log what servers say
 	})
 	client.AddReceivingMiddleware(refuse)
-	unanswered := &wire.Unanswered{Most: maxUnanswered}
+	unanswered := &wire.Unanswered{Most: wire.MaxUnanswered}
 	strict := wire.NewLines(run.Stdout, maxLine, func(text []byte) (bool, error) {
 		err := wire.CheckMessage(text)
 		if err == nil {

@@ -319,17 +319,13 @@ func define(server string, t *mcp.Tool) (definition, error) {
 	return d, err
 }
 
-var (
-	odd   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	plain = regexp.MustCompile(`^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$`) // without two consecutive underscores
-)
+var odd = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
 // toolName is the tool's name for models. The server's part ends with the first two underscores.
 func toolName(server, name string) string {
-	const most = 24
-	if !plain.MatchString(server) || len(server) > most {
+	if !wire.IsServerName(server) {
 		runs := strings.FieldsFunc(odd.ReplaceAllLiteralString(server, "_"), func(c rune) bool { return c == '_' })
-		server = marked(strings.Join(runs, "_"), server, most)
+		server = marked(strings.Join(runs, "_"), server, wire.MaxServerName)
 	}
 	whole := server + "__" + odd.ReplaceAllLiteralString(name, "_")
 	if len(whole) > maxName || odd.MatchString(name) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/i18n"
 )
@@ -257,9 +257,9 @@ func (r *report) mcp(a Agent, path string) {
 		switch {
 		case s.Name == "":
 			r.key(at, "agents.mcp.name: this server has none; write one, as in name: github")
-		case !serverName.MatchString(s.Name) || len(s.Name) > maxServerName:
+		case !wire.IsServerName(s.Name):
 			r.key(at+".name", "agents.mcp.name: the names of the tools of %s begin with it, as in github__get_issue; write at most %d letters, "+
-				"digits, dashes and single underscores", quote(s.Name), maxServerName)
+				"digits, dashes and single underscores", quote(s.Name), wire.MaxServerName)
 		}
 		if len(s.Command) == 0 {
 			r.key(at, "agents.mcp.command: nothing says what to start; write the program and its arguments, as in command: [github-mcp, stdio]")
@@ -272,11 +272,6 @@ func (r *report) mcp(a Agent, path string) {
 		}
 	}
 }
-
-// serverName matches the names of MCP servers that no tool's name can be taken for another's with. maxServerName is their most bytes.
-var serverName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
-
-const maxServerName = 24
 
 // program checks an agent that is an external program. Keys that only affect our own models are rejected: they would have no effect.
 func (r *report) program(a Agent, path string) {
