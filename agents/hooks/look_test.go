@@ -58,7 +58,10 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 		".claude/skills/other/SKILL.md": "---\nname: 'named'\n---\n!`touch y`\ncommand: none\n",
 		".claude/agents/helper.md":      "---\n---\nWork.\n",
 		".gemini/commands/git/fix.toml": "prompt = \"!{git diff}\"", "home/.claude/commands/deploy.md": "!`make deploy`",
-		".claude/skills/long/SKILL.md": "!`" + long + "y`",
+		".claude/skills/long/SKILL.md": "!`" + long + "y`", ".claude/commands/n1/n2/c3.md": "x ```!touch P``` y",
+		".claude/skills/open/SKILL.md": "!`touch", ".claude/skills/given/SKILL.md": "!`cat $1`",
+		".claude/agents/heads.md": "---\nskills: [pre]\n---\n", ".claude/agents/flow.md": "---\nhooks: {PreToolUse: [{command: x}]}\n---\n",
+		".claude/skills/reads/SKILL.md": "See @secrets/at and @~/x. Mail a@b.example.",
 	} {
 		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o700); err != nil {
 			t.Fatal(err)
@@ -68,12 +71,18 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 		}
 	}
 	for call, want := range map[string]string{
-		`Skill {"skill":"notes"}`:             `"hook.commands":"rm -r x\nmake it\necho hook","hook.files":["F/.claude/skills/notes/SKILL.md"]`,
+		`Skill {"skill":"notes"}`:             `"hook.commands":["rm -r x\nmake it\necho hook",0],"hook.files":["F/.claude/skills/notes/SKILL.md"]`,
 		`Skill {"skill":"named"}`:             `"hook.commands":"touch y","hook.files":["F/.claude/skills/other/SKILL.md"]`,
 		`Agent {"subagent_type":"helper"}`:    `"hook.files":["F/.claude/agents/helper.md"]`,
 		`Skill {"skill":"git:fix"}`:           `"hook.commands":"git diff","hook.files":["F/.gemini/commands/git/fix.toml"]`,
 		`CronCreate {"prompt":"/deploy it"}`:  `"hook.commands":"make deploy","hook.files":["F/home/.claude/commands/deploy.md"]`,
 		`activate_skill {"name":"long"}`:      `"hook.commands":["` + long + `",0],"hook.files":["F/.claude/skills/long/SKILL.md"]`,
+		`Skill {"skill":"n1:n2:c3"}`:          `"hook.commands":"touch P","hook.files":["F/.claude/commands/n1/n2/c3.md"]`,
+		`Skill {"skill":"open"}`:              `"hook.commands":["",0],"hook.files":["F/.claude/skills/open/SKILL.md"]`,
+		`Skill {"skill":"given"}`:             `"hook.commands":["cat $1",0],"hook.files":["F/.claude/skills/given/SKILL.md"]`,
+		`Agent {"subagent_type":"heads"}`:     `"hook.commands":["",0],"hook.files":["F/.claude/agents/heads.md"]`,
+		`Agent {"subagent_type":"flow"}`:      `"hook.commands":["",0],"hook.files":["F/.claude/agents/flow.md"]`,
+		`Skill {"skill":"reads"}`:             `"hook.files":["F/.claude/skills/reads/SKILL.md"],"hook.mentions":["secrets/at","~/x"]`,
 		`Skill {"skill":"none"}`:              "",
 		`Skill {"skill":"../agents/helper"}`:  "",
 		`mcp__x__skill {"skill":"notes"}`:     "",

@@ -20,17 +20,25 @@ import (
 // maxFileCommands is the most bytes of such commands that are shown, and maxFiles the most files that are looked at.
 const maxFileCommands, maxFiles = 4 << 10, 1000
 
+// maxMentions is the most files that such a file may mention.
+const maxMentions = 50
+
 // followed are the places of such files below the folders of agents, as patterns.
 var followed = []string{
-	"skills/*/SKILL.md", "skills/*/*/SKILL.md", "commands/*.*", "commands/*/*.*", "agents/*.md", "agents/*/*.md", "workflows/*.*",
+	"skills/*/SKILL.md", "skills/*/*/SKILL.md", "commands/*.*", "commands/*/*.*", "commands/*/*/*.*", "agents/*.md", "agents/*/*.md",
+	"agents/*/*/*.md", "workflows/*.*",
 }
 
 var (
 	// fileCommand matches a command in such a file: of Claude Code, and of Gemini CLI.
-	fileCommand = regexp.MustCompile("(?ms)!`([^`]+)`|^[ \t]*```!(.*?)^[ \t]*```|!\\{([^}]+)\\}") //nolint:gocritic // of lines
+	fileCommand = regexp.MustCompile("(?s)!`([^`]+)`|```!(.*?)```|!\\{([^}]+)\\}")
+	// begun matches the beginning of one.
+	begun = regexp.MustCompile("!`|```!|!\\{")
 	// headCommand matches one of a hook or a server in its head.
 	headCommand = regexp.MustCompile(`(?m)^[ \t-]*"?command"?[ \t]*[:=][ \t]*([^\r\n]+)`)
 	head        = regexp.MustCompile(`(?s)^---\r?\n.*?\n---`)
+	// opaque matches what a head may have that runs commands, in any form of YAML.
+	opaque = regexp.MustCompile(`(?i)hooks|skills|mcp_?servers|command|\\[ux]`)
 )
 
 // lookAtSkills adds the files that the call follows to its input, and the commands in them.
@@ -39,29 +47,36 @@ func (c *Call) lookAtSkills() {
 	if !permissions.FollowsFiles(c.Request.Tool) || json.Unmarshal(c.Request.Input, &all) != nil {
 		return
 	}
-	var names, commands []string
+	var names, commands, mentions []string
 	for _, member := range []string{"skill", "name", "command", "prompt", "subagent_type", "agent_type", "agent_name", "agentName"} {
 		text := all.optionalText(member)
 		name, _, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(text, "/ ")), " ")
 		if name != "" && (member != "prompt" || strings.HasPrefix(text, "/")) {
-			_, last, _ := strings.Cut(name, ":") // of a plugin, or of a folder of commands
-			names = append(names, name, last)
+			names = append(names, name, name[strings.LastIndex(name, ":")+1:]) // of a plugin, or of a folder of commands
 		}
 	}
 	files, more := c.filesOf(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
 	for _, file := range files {
 		text, whole := readText(file)
-		more = more || !whole
-		found := append(fileCommand.FindAllStringSubmatch(text, -1), headCommand.FindAllStringSubmatch(head.FindString(text), -1)...)
+		first := head.FindString(text)
+		rest := fileCommand.ReplaceAllString(text, "")
+		more = more || !whole || begun.MatchString(rest) || opaque.MatchString(first)
+		mentions = append(mentions, acts.Mentions(rest)...)
+		found := append(fileCommand.FindAllStringSubmatch(text, -1), headCommand.FindAllStringSubmatch(first, -1)...)
 		for _, match := range found {
 			commands = append(commands, strings.Trim(strings.Join(match[1:], ""), " \t\r\n\"'"))
 		}
 	}
 	text := strings.Join(commands, "\n")
+	more = more || strings.Contains(text, "$") // the arguments, perhaps
 	if len(text) > maxFileCommands {
 		text, more = strings.ToValidUTF8(text[:maxFileCommands], ""), true
 	}
 	added := map[string]any{hookPrefix + "files": files}
+	if len(mentions) > 0 {
+		added[acts.FileMentions] = mentions[:min(len(mentions), maxMentions)]
+		more = more || len(mentions) > maxMentions
+	}
 	switch {
 	case more:
 		added[acts.FileCommands] = []any{text, 0}

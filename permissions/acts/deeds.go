@@ -142,7 +142,7 @@ func typed(member string, given json.RawMessage) (command string, is bool) {
 }
 
 var (
-	mentions = regexp.MustCompile("@\"([^\"]+)\"|@([^\\s\"'`,;()<>]+)")
+	mentions = regexp.MustCompile("\\B@(?:\"([^\"]+)\"|([^\\s\"'`,;()<>]+))") // an address of mail is none
 	// wrapper begins a command that Gemini CLI takes for a shell's, and runs without it.
 	wrapper = regexp.MustCompile(`(?i)^[\s\p{Z}\x{feff}]*(?:(?:\S+/)?(?:sh|bash|zsh)[\s\p{Z}\x{feff}]+-c|cmd\.exe[\s\p{Z}\x{feff}]+/c|` +
 		`(?:powershell|pwsh)(?:\.exe)?[\s\p{Z}\x{feff}]+(?:-NoProfile[\s\p{Z}\x{feff}]+)?-Command)[\s\p{Z}\x{feff}]+`)
@@ -150,13 +150,20 @@ var (
 	oneWord = regexp.MustCompile("^(?:'[^']*'|\"[^\"\\\\$`!]*\")$")
 )
 
-// mentioned returns the files that a member's text mentions as @NAME.
+// mentioned returns the files that a member's text mentions as @NAME, and those that a hook found in the files that the call follows.
 func mentioned(member string, given json.RawMessage) (names []string) {
 	var input map[string]json.RawMessage
 	text := ""
-	if json.Unmarshal(given, &input) != nil || json.Unmarshal(input[member], &text) != nil {
+	if json.Unmarshal(given, &input) != nil {
 		return nil
 	}
+	_ = json.Unmarshal(input[FileMentions], &names) // else there are none
+	_ = json.Unmarshal(input[member], &text)
+	return append(Mentions(text), names...)
+}
+
+// Mentions returns the names that stand in a text as @NAME.
+func Mentions(text string) (names []string) {
 	for _, found := range mentions.FindAllStringSubmatch(text, -1) {
 		name := cmp.Or(found[1], strings.TrimRight(found[2], ".:!?"))
 		file, _, of := strings.Cut(name, "#") // a part of it

@@ -182,6 +182,9 @@ const FilesMember = "acp.files"
 // text stands for what it left out.
 const FileCommands = "hook.commands"
 
+// FileMentions is the member with the names that stand in those files as @NAME, which the agent reads.
+const FileMentions = "hook.mentions"
+
 // PathOf returns the path in a text that is the address of a file, and any other text as it is.
 func PathOf(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Scheme == "file" && u.Path != "" {

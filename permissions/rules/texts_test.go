@@ -161,6 +161,7 @@ func TestWhatAnAgentDoesBesideItsWordsIsJudged(t *testing.T) {
 	}{
 		{"opencode", "task", `{"prompt":"look at @secrets/y"}`, Deny}, {"opencode", "task", `{"prompt":"look at @~/.ssh/id_rsa"}`, Deny},
 		{"opencode", "task", `{"prompt":"look at @src/a.go"}`, ""}, {"claude-code", "Skill", `{"skill":"x","args":"@secrets/y"}`, Deny},
+		{"claude-code", "Skill", `{"skill":"x","hook.mentions":["secrets/y"]}`, Deny},
 		{"gemini", "run_shell_command", `{"command":"sh -c 'ls' && echo 'x;touch y;'"}`, ""},
 		{"gemini", "run_shell_command", `{"command":"sh -c 'ls'; echo '; rm -rf victim; echo '"}`, Deny},
 		{"gemini", "run_shell_command", `{"command":"sh -c 'ls; echo x'"}`, Allow},
