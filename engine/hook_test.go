@@ -419,6 +419,38 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// TestAnApprovalForASessionEndsWithIt, as its agent says; one that goes on with the session asks again.
+func TestAnApprovalForASessionEndsWithIt(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, usual(), m)
+	q := again(`{"command":"ls"}`)
+	q.Agent, q.Claimed = "claude-code", true
+	asks := func(n int, a permissions.Answer) permissions.Request {
+		t.Helper()
+		done := st.ask(t.Context(), q)
+		st.decide(m, n, a)
+		return st.get(done)
+	}
+	asks(1, permissions.Allow(permissions.SessionTool))
+	end := permissions.Recall{Session: q.Session, Agent: q.Agent, Via: permissions.ViaInterrupt}
+	others := []permissions.Recall{end, {Session: "another", Agent: q.Agent, Via: permissions.ViaSessionEnd}}
+	for _, recall := range others {
+		if _, err := st.Recall(t.Context(), self, recall); err != nil {
+			t.Fatal(err)
+		}
+		if r := st.get(st.ask(t.Context(), q)); r.State != permissions.Approved || r.DecidedVia != permissions.ViaGrant {
+			t.Fatalf("after %+v it is %s by %s", recall, r.State, r.DecidedVia)
+		}
+	}
+	end.Via = permissions.ViaSessionEnd
+	if _, err := st.Recall(t.Context(), self, end); err != nil {
+		t.Fatal(err)
+	}
+	if r := asks(2, permissions.Deny); r.State != permissions.Denied {
+		t.Errorf("it is %s by %s", r.State, r.DecidedVia)
+	}
+}
+
 // Our own asking tools pass the hooks of agents without asking, under their names there, unless the configuration gates
 // or forbids them.
 func TestOurOwnToolsPassTheHooks(t *testing.T) {

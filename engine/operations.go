@@ -96,7 +96,7 @@ func (e *Engine) LeaveOrCancel(
 }
 
 // Recall withdraws the requests that a caller says need no answer any more, with its reason, and returns how many. It
-// ends approvals of them that nobody has collected, too.
+// ends approvals of them that nobody has collected, too, and at the end of a session what was allowed for it.
 func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error) {
 	if caller.Name == permissions.Anonymous { // it could withdraw the request of another anonymous caller
 		return 0, permissions.TokenNeeded()
@@ -136,7 +136,19 @@ func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permis
 			}
 		}
 	}
-	return withdrawn, nil
+	if m.Via == permissions.ViaSessionEnd && m.Tool == "" {
+		err = e.endGrantsOf(ctx, caller.Name, m.Session)
+	}
+	return withdrawn, err
+}
+
+// endGrantsOf ends what was allowed for a session of a caller, or without a caller of any agent of ours in it.
+func (e *Engine) endGrantsOf(ctx context.Context, caller, session string) error {
+	ended, err := e.store.EndSessionGrants(ctx, caller, session, e.clock.Stamp())
+	for _, g := range ended {
+		e.registry.ForgetGrant(g.ID)
+	}
+	return shared.Broken(err)
 }
 
 // nameOf qualifies a call's name with its caller: callers choose their own names.

@@ -234,9 +234,5 @@ func (c approvals) EndSession(ctx context.Context, caller permissions.Caller, se
 			return err
 		}
 	}
-	ended, err := e.store.EndSessionGrants(ctx, session, e.clock.Stamp())
-	for _, g := range ended {
-		e.registry.ForgetGrant(g.ID)
-	}
-	return shared.Broken(err)
+	return e.endGrantsOf(ctx, "", session)
 }

@@ -101,7 +101,7 @@ type Store interface {
 	PendingOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error)
 	// KeptOfSession lists the approvals of a caller's session that nobody has collected or used.
 	KeptOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error)
-	// EndSessionGrants records that the grants of a session of one of our own agents are over, and returns those that
-	// were in force. It leaves no notices.
-	EndSessionGrants(ctx context.Context, session string, now time.Time) ([]permissions.Grant, error)
+	// EndSessionGrants records that the grants of a caller's session, or without a caller of any agent of ours in it, are over, and
+	// returns those that were in force. It leaves no notices.
+	EndSessionGrants(ctx context.Context, caller, session string, now time.Time) ([]permissions.Grant, error)
 }

@@ -211,7 +211,7 @@ func TestAGrantThatCannotBeReadHoldsUpNoEndOfASession(t *testing.T) {
 	approve(t, o.Store, permissions.For(time.Hour))
 	meddle(t, o.Store, "UPDATE grants SET caller = 'agent:one', session = 's1'")
 	meddle(t, o.Store, "UPDATE grants SET call = '' WHERE id = $1", bad)
-	if _, err := o.EndSessionGrants(t.Context(), "s1", time.Now()); err != nil {
+	if _, err := o.EndSessionGrants(t.Context(), "", "s1", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	field := func(n *int64) []any { return []any{n} }

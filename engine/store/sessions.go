@@ -254,11 +254,11 @@ const (
 		`AND caller = $1 AND session = $2 AND state = 'approved' AND used_at = 0 AND void_at = 0`
 
 	readGrantsOfSession = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
-		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $1`
+		`AND caller >= $1 AND caller < $2 AND session = $3`
 
 	// The grants left are unreadable.
-	endGrantsOfSession = `UPDATE grants SET ended_at = $1, mac = '' WHERE revoked_at = 0 AND ended_at = 0 ` +
-		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $2`
+	endGrantsOfSession = `UPDATE grants SET ended_at = $4, mac = '' WHERE revoked_at = 0 AND ended_at = 0 ` +
+		`AND caller >= $1 AND caller < $2 AND session = $3`
 )
 
 // PendingOfSession implements [engine.Store].
@@ -275,14 +275,18 @@ func (s *Store) KeptOfSession(ctx context.Context, caller, session string) ([]pe
 }
 
 // EndSessionGrants implements [engine.Store].
-func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.Time) ([]permissions.Grant, error) {
+func (s *Store) EndSessionGrants(ctx context.Context, caller, session string, now time.Time) ([]permissions.Grant, error) {
+	first, next := caller, caller+"\x01" // no name has that
+	if caller == "" {
+		first, next = "agent:", "agent;"
+	}
 	return writing(ctx, s, func(ctx context.Context, t *tx) ([]permissions.Grant, error) {
-		ended, err := collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOfSession, session)
+		ended, err := collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOfSession, first, next, session)
 		t.fail(err)
 		for _, g := range ended {
 			s.noteEnd(ctx, t, g, now)
 		}
-		t.exec(ctx, endGrantsOfSession, micros(now), session)
+		t.exec(ctx, endGrantsOfSession, first, next, session, micros(now))
 		return ended, nil
 	})
 }

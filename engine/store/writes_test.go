@@ -87,7 +87,7 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		"post":          func() error { return s.Post(ctx, agents.Post{Session: begun.ID, Key: "k"}) },
 		"cursor":        func() error { return second(s.Cursor(ctx, "new")) },
 		"set cursor":    func() error { return s.SetCursor(ctx, "new", 1) },
-		"end session":   func() error { return second(s.EndSessionGrants(ctx, "s-1", now)) },
+		"end session":   func() error { return second(s.EndSessionGrants(ctx, "", "s-1", now)) },
 		"set timetable": func() error { return s.SetTimetable(ctx, agents.Timetable{Agent: "nightly"}) },
 		"prune": func() error {
 			return second(s.Prune(ctx, permissions.Keep{Payloads: 1, Requests: 1, Audit: 1}, now.Add(time.Hour), 9))

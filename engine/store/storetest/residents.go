@@ -86,7 +86,7 @@ func testEndSession(t *testing.T, b Backend) {
 	}
 	before := len(entries(t, s))
 	for i, want := range []int{2, 0} {
-		ended, err := s.EndSessionGrants(t.Context(), "s-1", tapped)
+		ended, err := s.EndSessionGrants(t.Context(), "", "s-1", tapped)
 		if err != nil || len(ended) != want {
 			t.Errorf("time %d: %d ended, %v", i, len(ended), err)
 		}
