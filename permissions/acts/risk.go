@@ -305,8 +305,8 @@ func Quote(word string) string {
 // lenient of those that apply patches.
 func patched(text string) (files []string) {
 	for _, name := range namesInPatch(text) {
-		if of, _, _ := strings.Cut(name, "/"); of == "a" || of == "b" {
-			name = name[len("a/"):]
+		if of, rest, below := strings.Cut(name, "/"); below && rest != "" && (of == "a" || of == "b") {
+			name = rest
 		}
 		files = append(files, name)
 	}
