@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -63,33 +64,63 @@ func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Reque
 	return r, copies, err
 }
 
-// copies reads the copies that a query finds. One whose seal does not hold was not sent, as far as anybody knows.
+// copies reads the copies that a query finds. One whose seal does not hold was not sent, as far as anybody knows, and is on no list. One
+// with a message of its own is on no list either, unless its seal covers that.
 func (s *Store) copies(ctx context.Context, from source, what, text string, args ...any) ([]permissions.Copy, error) {
 	found, err := collectReadable(ctx, s, from, what, copyGate.rowFields, text, args...)
 	all := make([]permissions.Copy, len(found))
 	for i, r := range found {
 		all[i] = r.row
-		if c := &all[i]; !copyGate.hasValidSeal(s.seals, r) {
+		c := &all[i]
+		if !copyGate.hasValidSeal(s.seals, r) {
 			s.logUnsealed(copyGate.name(r.row))
 			c.Ref, c.Shown, c.SentAt, c.ChannelTime = "", 0, time.Time{}, time.Time{}
+		}
+		if c.Burst != c.Ref && !bytes.Equal(r.mac, copyGate.mac(s.seals, r.row)) {
+			c.Burst = ""
 		}
 	}
 	return all, err
 }
 
-// copyGate seals which message a copy is, and since when somebody can have answered it. Its burst is not sealed: a decision about all
-// that a message lists carries the digest of the list.
+// copyGate seals which message a copy is, since when somebody can have answered it, and on which list it is, if it is on one.
 var copyGate = gate[permissions.Copy]{
 	table: "copies", fields: copyFields,
 	sealed: func(c *permissions.Copy) []any {
-		return []any{
-			&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, instant{&c.DueAt}, instant{&c.SentAt}, instant{&c.ChannelTime},
+		if c.Burst == "" {
+			return unlisted(c)
 		}
+		return append(unlisted(c), &c.Burst)
 	},
+	earlier: unlisted,
 	name: func(c permissions.Copy) string {
 		return strings.TrimSpace("copy of request " + string(c.Request) + " for " + c.Person + " by " + c.Connector + " " + c.Group)
 	},
 }
+
+// unlisted is what the seal of a copy covers that is on no list, and what earlier seals cover of one that is.
+func unlisted(c *permissions.Copy) []any {
+	return []any{
+		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, instant{&c.DueAt}, instant{&c.SentAt}, instant{&c.ChannelTime},
+	}
+}
+
+const readListed = `SELECT ` + copyColumns + ` FROM copies WHERE burst <> '' AND burst = ref ` +
+	`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
+
+// sealLists seals with their lists the copies of pending requests whose seals are from before seals covered those: such a copy could be
+// made to look as if it had a message of its own.
+func (s *Store) sealLists(ctx context.Context, t *tx) {
+	found, err := collect(ctx, t, "", copyGate.rowFields, readListed)
+	t.fail(err)
+	for _, r := range found {
+		if mac := copyGate.mac(s.seals, r.row); copyGate.hasValidSeal(s.seals, r) && !bytes.Equal(mac, r.mac) {
+			t.exec(ctx, sealCopy, mac, r.row.Person, r.row.Request, r.row.Connector, r.row.Group)
+		}
+	}
+}
+
+const sealCopy = `UPDATE request_copies SET mac = $1 WHERE person = $2 AND request = ` + numberOf + ` AND connector = $4 AND place = $5`
 
 func copyFields(c *permissions.Copy) []any {
 	return []any{
@@ -120,9 +151,10 @@ const readBurst = `SELECT ` + copyColumns + ` FROM copies WHERE burst <> '' AND 
 
 // Burst lists the copies that one message of a person lists, in the order of their requests.
 func (s *Store) Burst(ctx context.Context, connector, person, ref string) ([]permissions.Copy, error) {
-	return reading(ctx, s, func(from source) ([]permissions.Copy, error) {
+	all, err := reading(ctx, s, func(from source) ([]permissions.Copy, error) {
 		return s.copies(ctx, from, "a copy", readBurst, ref, connector, person)
 	})
+	return slices.DeleteFunc(all, func(c permissions.Copy) bool { return c.Burst == "" }), err
 }
 
 const readTogether = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 AND connector = $2 AND place = $3 ` +

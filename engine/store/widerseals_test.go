@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -231,6 +232,67 @@ func TestACopyThatWasChangedIsNoMessage(t *testing.T) {
 				t.Errorf("verify says %v", err)
 			}
 		})
+	}
+}
+
+// TestAListThatWasChangedShowsNothing: a request of a list gets no message of its own, and no other list, by a change of its row; what has
+// a message of its own joins no list.
+func TestAListThatWasChangedShowsNothing(t *testing.T) {
+	for change, of := range map[string]string{"": "m1", "x": "m1", "m9": "m1", "m1": "m3"} {
+		for was, opened := range map[string]string{"a list": "", "an opened one": "m2"} {
+			t.Run("A5/"+was+" becomes "+change, func(t *testing.T) {
+				o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+				c := sentCopy(t, o.Store, o.waiting, of)
+				if of == "m1" {
+					c.Burst, c.Ref = of, cmp.Or(opened, of)
+					if err := o.MarkShown(t.Context(), c, of); err != nil {
+						t.Fatal(err)
+					}
+				}
+				meddle(t, o.Store, "UPDATE request_copies SET burst = $1 WHERE ref <> ''", change)
+				all, err := o.Copies(t.Context(), o.waiting.ID)
+				shows := func(c permissions.Copy) bool {
+					return c.Burst != "" || of == "m1" && (c.Ref != "" || !c.SentAt.IsZero())
+				}
+				if err != nil || slices.ContainsFunc(all, shows) {
+					t.Errorf("it is shown as %+v, %v", all, err)
+				}
+				if listed, err := o.Burst(t.Context(), "telegram", "fay", change); err != nil || len(listed) != 0 {
+					t.Errorf("listed are %+v, %v", listed, err)
+				}
+				if _, err := o.Verify(t.Context()); of == "m1" && (err == nil || !strings.Contains(err.Error(), "copy of request ")) {
+					t.Errorf("verify says %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestAStartSealsListsFromBefore: a copy whose seal does not cover its list yet stays on it, and is sealed with it at the next start.
+func TestAStartSealsListsFromBefore(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	c := sentCopy(t, o.Store, o.waiting, "m1")
+	c.Burst = c.Ref
+	meddle(t, o.Store, "UPDATE request_copies SET burst = ref WHERE ref <> ''")
+	s := o.Store
+	for _, when := range []string{"before", "after"} {
+		if listed, err := s.Burst(t.Context(), "telegram", "fay", "m1"); err != nil || len(listed) != 1 || listed[0] != c {
+			t.Errorf("%s: listed are %+v, %v", when, listed, err)
+		}
+		if _, err := s.Verify(t.Context()); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if when == "before" {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = reopen(t, o.path)
+		}
+	}
+	meddle(t, s, "UPDATE request_copies SET burst = ''")
+	all, err := s.Copies(t.Context(), o.waiting.ID)
+	if err != nil || slices.ContainsFunc(all, func(c permissions.Copy) bool { return c.Ref != "" }) {
+		t.Errorf("it is shown as %+v, %v", all, err)
 	}
 }
 
