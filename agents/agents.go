@@ -56,8 +56,8 @@ type Approvals interface {
 	// finds the same row, in any state. Refusals are those of [Asker]. If a new row waits for people, the records told
 	// about it are appended to the audit in the same commit.
 	Submit(ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record) (permissions.Request, error)
-	// Posed returns the row that Pose finds for a key, if there is one, and opens none.
-	Posed(ctx context.Context, caller permissions.Caller, key string) (q permissions.Request, found bool, err error)
+	// Find returns the row that Submit finds for a key, if there is one, and opens none.
+	Find(ctx context.Context, caller permissions.Caller, key string) (q permissions.Request, found bool, err error)
 	// Read returns the caller's request.
 	Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error)
 	// Use assigns an approval to the call that acts on it, after checking again that the approval matches the row and

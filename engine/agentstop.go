@@ -114,7 +114,7 @@ func (e *services) agentOf(ctx context.Context, id connectors.Identity, name str
 	if err != nil {
 		return "", "", err
 	}
-	r, who, err := e.Visible(ctx, id, name)
+	r, who, err := e.FindVisible(ctx, id, name)
 	switch {
 	case err == nil:
 		return r.Caller.Root(), who, nil

@@ -29,7 +29,7 @@ func bash(command string) permissions.Request {
 		Leads: permissions.Leads{Root: "/srv/code", Names: map[string]string{}},
 	}
 	of := rules.Call{Dialect: r.Hook, Tool: r.Tool, Input: r.Input, Folder: r.Cwd, Root: r.Cwd}
-	names, _, _ := rules.Names(of, permissions.MaxLeads)
+	names, _, _ := rules.NamesToResolve(of, permissions.MaxLeads)
 	for _, name := range names {
 		r.Leads.Names[name] = name
 	}

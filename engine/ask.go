@@ -42,7 +42,7 @@ func (e *Engine) AskDeferred(
 ) (*permissions.Request, error) {
 	c := &call{engine: e, until: until, caller: caller, question: question}
 	for used := 0; used < maxAnew; {
-		switch err := c.once(ctx); {
+		switch err := c.askOnce(ctx); {
 		case errors.Is(err, registry.ErrUsedElsewhere): // or it is over
 			c.anew = true
 			used++
@@ -83,8 +83,8 @@ type call struct {
 	answer   *permissions.Request // set at the end
 }
 
-// once asks and waits.
-func (c *call) once(ctx context.Context) (err error) {
+// askOnce asks and waits.
+func (c *call) askOnce(ctx context.Context) (err error) {
 	if err := c.engine.store.CatchUp(ctx); err != nil { // which may take long, so no turn is held
 		c.answer = new(permissions.Request)
 		return shared.Broken(err)
@@ -117,7 +117,7 @@ func (c *call) begin(ctx context.Context) error {
 	if c.anew {
 		q.ID = ""
 	}
-	if err := unborne(ctx); err != nil {
+	if err := bearerError(ctx); err != nil {
 		return err
 	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), shared.StoreTime)
@@ -158,7 +158,7 @@ func (c *call) begin(ctx context.Context) error {
 		return err
 	}
 	c.supersede(c.waiter.ID())
-	c.engine.rejoined(work, c.waiter.ID())
+	c.engine.dropCancelled(work, c.waiter.ID())
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (c *call) supersede(id permissions.ID) {
 
 func (c *call) end(ctx context.Context) error {
 	r, err := c.waiter.Wait(ctx)
-	over := unborne(ctx)
+	over := bearerError(ctx)
 	switch {
 	case over != nil:
 		r, err = c.engine.leave(ctx, c.waiter, c.name, over)
@@ -247,7 +247,7 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		return nil, permissions.Unknown(string(q.ID))
 	case !asksTheSame(caller, q, r):
 		return nil, permissions.KeyTaken()
-	case e.past(r), r.AllowedByPolicy(): // what policy let go then may have to be asked about now
+	case e.isTooOld(r), r.AllowedByPolicy(): // what policy let go then may have to be asked about now
 		q.ID = ""
 		return e.open(ctx, caller, q, reads)
 	}
@@ -259,9 +259,9 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 	return w, shared.Broken(err)
 }
 
-// past reports whether an answer is too old to be found by its request's id. An answer dated in the future, by a wrong
+// isTooOld reports whether an answer is too old to be found by its request's id. An answer dated in the future, by a wrong
 // clock, is.
-func (e *Engine) past(r permissions.Request) bool {
+func (e *Engine) isTooOld(r permissions.Request) bool {
 	age := e.clock.Now().Sub(r.DecidedAt)
 	return r.State != permissions.Pending &&
 		(age >= e.Settings().Approvals.RedeemWindow || age < -time.Minute || !r.LapsedAt.IsZero())
@@ -332,7 +332,7 @@ func (e *Engine) stillAllowed(r permissions.Request) error {
 		return err
 	}
 	s := e.Settings()
-	if r.DecidedVia != permissions.ViaGrant && permissions.ComputeDigest(r) != r.Digest { // else nobody was shown it, see unshown
+	if r.DecidedVia != permissions.ViaGrant && permissions.ComputeDigest(r) != r.Digest { // else nobody was shown it, see storedDetails
 		return permissions.Broken("request " + string(r.ID) + " is not what was approved")
 	}
 	if v := s.PolicyOf(r.Caller).Evaluate(r, nil, e.clock.Now()); v.Forbidden != "" {
@@ -361,7 +361,7 @@ func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permiss
 func (e *Engine) Reply(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.RequestView, error) {
-	r, err := e.own(ctx, caller, id)
+	r, err := e.ownRequest(ctx, caller, id)
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
@@ -374,17 +374,17 @@ func (e *Engine) Reply(
 	e.deciding.RLock()
 	defer e.deciding.RUnlock()
 	if p, _ := e.Settings().Identify(d.From); p.Locked != "" {
-		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.LockedOut(p.Locked))
+		return permissions.RequestView{}, e.auditRefusal(ctx, r, d, caller.Name, permissions.LockedOut(p.Locked))
 	}
 	if err := e.Settings().Editable(r); err != nil {
-		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, err)
+		return permissions.RequestView{}, e.auditRefusal(ctx, r, d, caller.Name, err)
 	}
 	if shown != r.ShownDigest() {
-		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.ShownDiffers())
+		return permissions.RequestView{}, e.auditRefusal(ctx, r, d, caller.Name, permissions.ShownDiffers())
 	}
 	c, err := e.registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: e.clock.Stamp()})
 	if err != nil {
-		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, shared.Broken(permissions.ToRefusal(err)))
+		return permissions.RequestView{}, e.auditRefusal(ctx, r, d, caller.Name, shared.Broken(permissions.ToRefusal(err)))
 	}
 	return e.View(ctx, e.collect(ctx, c.After)) // whoever replies is the asker and knows the outcome
 }

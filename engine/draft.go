@@ -48,7 +48,7 @@ func (e *Engine) draft(
 	}
 	verdict := policy.Evaluate(r, grants, now)
 	if counts && !verdict.Ask {
-		if beyond := e.tooOften(s, r.Caller, verdict.Auto); beyond > 0 { // then only a grant lets it run without asking
+		if beyond := e.takeAutoTokens(s, r.Caller, verdict.Auto); beyond > 0 { // then only a grant lets it run without asking
 			policy.Auto, policy.IgnoreAllowRules, policy.Sandboxed, r.Harmless = nil, true, false, false
 			if verdict = policy.Evaluate(r, grants, now); verdict.Ask {
 				r.ExceededRate = beyond
@@ -60,7 +60,7 @@ func (e *Engine) draft(
 		e.noteDenied(r, verdict)
 		return r, permissions.ForbiddenBy(verdict)
 	}
-	r.Ruled = ruled(r, verdict)
+	r.Ruled = storedRulings(r, verdict)
 	r.SessionTitle = permissions.Brief(r.SessionTitle, permissions.MaxTitle)
 	r.LastPrompt = permissions.Brief(r.LastPrompt, permissions.MaxPrompt)
 	r.Held = verdict.Held
@@ -68,7 +68,7 @@ func (e *Engine) draft(
 	if !caller.IsOurs() { // only the daemon's own agents know which of them is in the foreground; see front
 		r.Background, r.Foreground = true, ""
 	}
-	r.Options = permissions.Offer(r, s.Approvals.Scopes, widest(q, around))
+	r.Options = permissions.Offer(r, s.Approvals.Scopes, widestOffered(q, around))
 	if r.Offers(permissions.Allow(permissions.Rule)) && verdict.Ask {
 		if _, why := s.Propose(r, nil, "", now); why != "" {
 			r.Options = slices.DeleteFunc(r.Options, func(o permissions.Option) bool { return o.ID == permissions.Allow(permissions.Rule) })
@@ -79,7 +79,7 @@ func (e *Engine) draft(
 	if !verdict.Ask {
 		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
 		r.State, r.Deadline, r.Rows = permissions.Approved, now, nil
-		r.Details = unshown(r)
+		r.Details = storedDetails(r)
 		return r, nil
 	}
 	return r, s.SetRecipients(&r)
@@ -109,8 +109,8 @@ func (e *Engine) noteDenied(r permissions.Request, v permissions.Verdict) {
 	}
 }
 
-// widest is the widest scope that is offered for q: once, if what it asks is asked about each time, since it may lead around own files.
-func widest(q permissions.Request, around bool) permissions.Scope {
+// widestOffered is the widest scope that is offered for q: once, if it is asked about each time, since it may lead around own files.
+func widestOffered(q permissions.Request, around bool) permissions.Scope {
 	if around {
 		return permissions.Once
 	}
@@ -134,8 +134,8 @@ func onlyAsks(s *directory.Settings, r permissions.Request) bool {
 	return input["hook.mcp_server"] == nil || json.Unmarshal(server["source"], &scope) == nil && slices.Contains(ourScopes, scope)
 }
 
-// ruled is what a rule said of r, and where its names lead.
-func ruled(r permissions.Request, verdict permissions.Verdict) []permissions.Ruling {
+// storedRulings is what a rule said of r, and where its names lead.
+func storedRulings(r permissions.Request, verdict permissions.Verdict) []permissions.Ruling {
 	if verdict.Ask {
 		verdict.Ruling.Leads = r.Leads.Symlinks()
 	}
@@ -145,9 +145,9 @@ func ruled(r permissions.Request, verdict permissions.Verdict) []permissions.Rul
 	return []permissions.Ruling{verdict.Ruling}
 }
 
-// unshown returns what is stored of details that nobody is shown: just enough to recognize them, or all of an ACP program's, which make the
-// call that a grant is for.
-func unshown(r permissions.Request) string {
+// storedDetails returns what is stored of details that nobody is shown: just enough to recognize them, or all of an ACP program's, which
+// make the call that a grant is for.
+func storedDetails(r permissions.Request) string {
 	short := fmt.Sprintf("%d bytes that nobody was shown, sha256 %x", len(r.Details), sha256.Sum256([]byte(r.Details)))
 	if r.Hook != permissions.HookACP && len(short) < len(r.Details) {
 		return short

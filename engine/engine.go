@@ -41,12 +41,12 @@ type services struct {
 	*agenthost.Hosts
 	*dispatch.Dispatch
 
-	store    Store
-	registry *registry.Registry
-	clock    timing.Clock
-	log      *slog.Logger
-	offers   trustOffers
-	hold     func(context.Context) bool // see Options.Hold
+	store      Store
+	registry   *registry.Registry
+	clock      timing.Clock
+	log        *slog.Logger
+	offers     trustOffers
+	awaitLease func(context.Context) bool // see Options.AwaitLease
 }
 
 // Engine opens requests and settles answers. It is safe for concurrent use.
@@ -61,15 +61,15 @@ type Engine struct {
 	*trusts
 	*others
 
-	pruning   time.Duration // see Options.PruneEvery
-	doubt     bool          // the clock had been set back at startup: older grants are not used
-	beginning chan struct{} // a semaphore for calls that begin
-	shares    *aside.Shares // how many of them are whose
-	looks     own.Watched   // look-ups of what callers name
+	pruning      time.Duration // see Options.PruneEvery
+	clockSetBack bool          // the clock had been set back at startup: older grants are not used
+	beginning    chan struct{} // a semaphore for calls that begin
+	shares       *aside.Shares // how many of them are whose
+	looks        own.Watched   // look-ups of what callers name
 
 	mu       sync.Mutex
 	prompts  map[string]*rate.Limiter    // by caller
-	auto     map[[3]string]*rate.Limiter // by caller, pattern of tools.auto and that of the rate; see tooOften
+	auto     map[[3]string]*rate.Limiter // by caller, pattern of tools.auto and that of the rate; see takeAutoTokens
 	tellings map[[2]string]*rate.Limiter // by caller and kind; see [Engine.Tell]
 	rows     map[string]*rate.Limiter    // stored for a caller
 	bytes    map[string]*rate.Limiter    // stored for a caller
@@ -102,7 +102,7 @@ type (
 // OperatorName is the person who runs the daemon when the configuration names nobody with that account.
 const OperatorName = directory.OperatorName
 
-// Options are the parts of an engine. All but Residents, EventHandler, Elapsed, PruneEvery, Hold and Holds are required.
+// Options are the parts of an engine. All but Residents, EventHandler, Elapsed, PruneEvery, AwaitLease and CheckLease are required.
 type Options struct {
 	Store        Store
 	Residents    []agents.Resident
@@ -111,12 +111,12 @@ type Options struct {
 	Now          func() time.Time
 	Elapsed      func() time.Duration // see [timing.Clock]; nil: the machine's own
 	PruneEvery   time.Duration        // the interval of deleting expired rows, and the delay of the first run; 0: an hour
-	// Hold returns true when this daemon is the one of several on the same store that sends, runs agents and prunes, and false when its
+	// AwaitLease returns true when this daemon is the one of several on the same store that sends, runs agents and prunes, and false when its
 	// context ends before that; nil: there are no others. They all ask and decide.
-	Hold func(context.Context) bool
-	// Holds returns nil while that is so; see [dispatch.Config]; nil: always.
-	Holds func(context.Context) error
-	Log   *slog.Logger
+	AwaitLease func(context.Context) bool
+	// CheckLease returns nil while that is so; see [dispatch.Config]; nil: always.
+	CheckLease func(context.Context) error
+	Log        *slog.Logger
 }
 
 // New makes an engine without channels. It starts nothing: call [Engine.Connect], [Engine.Recover], then [Engine.Run].
@@ -125,15 +125,15 @@ func New(o Options) *Engine {
 	if clock.Elapsed == nil {
 		clock.Elapsed = timing.Elapsed
 	}
-	if o.Holds == nil {
-		o.Holds = func(context.Context) error { return nil }
+	if o.CheckLease == nil {
+		o.CheckLease = func(context.Context) error { return nil }
 	}
 	e := &Engine{
 		services: &services{
 			store: o.Store, clock: clock, log: o.Log,
-			registry: registry.New(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
-			offers:   trustOffers{at: map[trustOffer]time.Time{}},
-			hold:     o.Hold,
+			registry:   registry.New(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
+			offers:     trustOffers{at: map[trustOffer]time.Time{}},
+			awaitLease: o.AwaitLease,
 		},
 		pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		prompts: map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},
@@ -163,15 +163,15 @@ func New(o Options) *Engine {
 		Recovered: func(ctx context.Context, via, person, group string) error {
 			return e.ChatRecovered(ctx, via, person, group)
 		},
-		Noticed: e.registry.NotifyNotices, ReadsChats: func() bool { return e.Sends() },
+		Noticed: e.registry.NotifyNotices, ReadsChats: func() bool { return e.IsSender() },
 	})
 	e.Dispatch = dispatch.New(dispatch.Config{
-		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History, Hold: o.Hold,
-		Holds: o.Holds,
+		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History,
+		AwaitLease: o.AwaitLease, CheckLease: o.CheckLease,
 	})
 	e.Hosts = agenthost.New(agenthost.Config{
-		Store: o.Store, Directory: e.Directory, Residents: o.Residents, EventHandler: o.EventHandler, Clock: clock, Log: o.Log, Hold: o.Hold,
-		Holds: o.Holds,
+		Store: o.Store, Directory: e.Directory, Residents: o.Residents, EventHandler: o.EventHandler, Clock: clock, Log: o.Log,
+		AwaitLease: o.AwaitLease, CheckLease: o.CheckLease,
 	})
 	return e
 }
@@ -202,10 +202,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return e.registry.Run(ctx) })
 	group.Go(func() error { return e.Dispatch.Run(ctx) })
-	group.Go(func() error { return e.carryOut(ctx) })
+	group.Go(func() error { return e.withdrawDue(ctx) })
 	group.Go(func() error { return e.keepLocks(ctx) })
-	group.Go(func() error { return e.alone(ctx, e.prune) })
-	group.Go(func() error { return e.alone(ctx, e.heartbeat) })
+	group.Go(func() error { return e.runWithLease(ctx, e.prune) })
+	group.Go(func() error { return e.runWithLease(ctx, e.heartbeat) })
 	group.Go(func() error { return e.NoteMissing(ctx) })
 	group.Go(func() error { return e.Hosts.Run(ctx) })
 	return group.Wait()

@@ -145,7 +145,7 @@ func (s *env) open() {
 	}
 	s.Engine = engine.New(engine.Options{
 		Store: seen, PruneEvery: cmp.Or(s.pruneEvery, 20*time.Millisecond), Residents: s.agents, EventHandler: s.eventHandler,
-		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(), Holds: s.holds,
+		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(), CheckLease: s.holds,
 	})
 	connectortest.Connect(s.Engine, s.people...)
 	if err := s.Recover(s.t.Context()); err != nil {

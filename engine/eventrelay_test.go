@@ -204,7 +204,7 @@ func TestAnAgentsStopIsToldAtOnce(t *testing.T) {
 	}
 	list, err := st.rows.Audit(t.Context(), "", 0, 100)
 	if err == nil {
-		err = st.Heard(t.Context(), list)
+		err = st.ApplyEntries(t.Context(), list)
 	}
 	if got := n.heard(t, 2); err != nil || !slices.Equal(got[1:], []string{"AGENT_STOPPED  "}) {
 		t.Errorf("told %q, %v", got, err)

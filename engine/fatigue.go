@@ -15,9 +15,9 @@ import (
 // fatigueSpan is the time within which denied and ignored prompts of an agent are counted.
 const fatigueSpan = 10 * time.Minute
 
-// wary returns a new request as people are asked it, given how much of its agent's session they denied or ignored shortly before, whatever
-// that was: silent and with a second yes, or not at all. The counts come from the store, so a restart changes nothing.
-func (e *Engine) wary(
+// applyFatigue returns a new request as people are asked it, given how much of its agent's session they denied or ignored shortly before,
+// whatever that was: silent and with a second yes, or not at all. The counts come from the store, so a restart changes nothing.
+func (e *Engine) applyFatigue(
 	ctx context.Context, s *directory.Settings, r permissions.Request, widest permissions.Scope,
 ) (permissions.Request, error) {
 	most := s.Limits.MutedAfter
@@ -28,7 +28,7 @@ func (e *Engine) wary(
 	if err != nil {
 		return r, err
 	}
-	here, every := unheeded(s, all, r.Session), unheeded(s, all, permissions.AllSessions)
+	here, every := unheededIn(s, all, r.Session), unheededIn(s, all, permissions.AllSessions)
 	switch {
 	case len(every) >= 2*most: // agents name their sessions themselves
 		return r, e.mute(ctx, r, permissions.AllSessions, every)
@@ -42,8 +42,8 @@ func (e *Engine) wary(
 	return r, nil
 }
 
-// unheeded returns the requests of a session that people denied or, outside their quiet hours, ignored.
-func unheeded(s *directory.Settings, all []permissions.Unheeded, session string) (ids []permissions.ID) {
+// unheededIn returns the requests of a session that people denied or, outside their quiet hours, ignored.
+func unheededIn(s *directory.Settings, all []permissions.Unheeded, session string) (ids []permissions.ID) {
 	for _, u := range all {
 		p, _ := s.Person(u.Person)
 		at := u.SentAt
@@ -103,7 +103,7 @@ func (k *locks) Unheeded(ctx context.Context, id connectors.Identity, name strin
 	if err != nil {
 		return nil, shared.Broken(err)
 	}
-	for _, one := range unheeded(s, all, permissions.AllSessions) {
+	for _, one := range unheededIn(s, all, permissions.AllSessions) {
 		r, err := k.store.Read(ctx, one)
 		if err == nil && slices.Contains(r.Asked, who) && len(why) < connectors.MaxUnheeded {
 			why = append(why, s.Shown(r, id.Via))

@@ -122,7 +122,7 @@ func TestAGroupIsShownOneCardForAll(t *testing.T) {
 func askedOfOne() engine.Settings {
 	s := teamIn("group:ops")
 	s.Routes[0].Quorum = 1
-	s.Bonds = map[string]permissions.Binding{ours.Name: {Agent: "helper", Person: "fay", Via: "group"}}
+	s.Bindings = map[string]permissions.Binding{ours.Name: {Agent: "helper", Person: "fay", Via: "group"}}
 	return s
 }
 

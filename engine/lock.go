@@ -78,7 +78,7 @@ func (k *locks) Lock(
 	defer end()
 	if err := k.saveLocks(noting); err != nil {
 		k.log.Error("save lock: retrying", "person", name, "err", err)
-		return done, permissions.LockUnsaved(name, err.Error(), k.hold != nil)
+		return done, permissions.LockUnsaved(name, err.Error(), k.awaitLease != nil)
 	}
 	if err := k.WithdrawPairingsOf(noting, name, who, id.Via); err != nil {
 		k.log.Error("withdraw what a locked person proposed", "person", name, "err", err)
@@ -213,7 +213,7 @@ func (k *locks) Unlock(ctx context.Context, id connectors.Identity, name string)
 		if err := k.RefuseAskingAccount(noting, id, ""); err != nil {
 			return l, false, err
 		}
-		if l, err = k.agree(noting, l, who, id); err != nil || len(l.Unlocking) < unlockers {
+		if l, err = k.addUnlockVote(noting, l, who, id); err != nil || len(l.Unlocking) < unlockers {
 			return l, false, err
 		}
 	}
@@ -232,9 +232,9 @@ func (k *locks) Unlock(ctx context.Context, id connectors.Identity, name string)
 // unlockers is how many people it takes to unlock somebody without the operator.
 const unlockers = 2
 
-// agree adds a vote to end a lock. Votes of people who are locked by now or no longer configured are dropped, and votes
+// addUnlockVote adds a vote to end a lock. Votes of people who are locked by now or no longer configured are dropped, and votes
 // from accounts that are no longer theirs.
-func (k *locks) agree(ctx context.Context, l permissions.Lock, who string, id connectors.Identity) (permissions.Lock, error) {
+func (k *locks) addUnlockVote(ctx context.Context, l permissions.Lock, who string, id connectors.Identity) (permissions.Lock, error) {
 	var others []string
 	for _, p := range k.Settings().People {
 		if p.Locked == "" {

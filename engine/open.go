@@ -27,22 +27,22 @@ const maxUnrouted = 1000
 func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request, reads bool) (*registry.Waiter, error) {
 	for range maxAnew {
 		w, err := e.tryOpen(ctx, caller, q, reads)
-		if !anew(err) {
+		if !grantRevoked(err) {
 			return w, err
 		}
 	}
 	return nil, permissions.Limit(time.Second)
 }
 
-// anew reports whether a grant that the draft rests on was revoked at that very moment.
-func anew(err error) bool { return permissions.CodeOf(err) == permissions.CodeUnknown }
+// grantRevoked reports whether a grant that the draft rests on was revoked at that very moment.
+func grantRevoked(err error) bool { return permissions.CodeOf(err) == permissions.CodeUnknown }
 
 // opening is a drafted row that is about to be inserted.
 type opening struct {
 	permissions.Opening
 	settings    *directory.Settings
 	prompt      reservation
-	room        []reservation // in the store
+	storage     []reservation // in the store
 	unreachable string        // why people cannot be reached, if too few can
 }
 
@@ -57,9 +57,9 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 	}
 	w, stored, created, err := e.registry.Register(ctx, o.Opening, reads)
 	if err != nil {
-		return nil, e.notOpened(o, err)
+		return nil, e.openingError(o, err)
 	}
-	if _, err := e.opened(ctx, o, stored, created); err != nil {
+	if _, err := e.completeOpening(ctx, o, stored, created); err != nil {
 		w.LeaveSoon(leaveGrace)
 		return nil, err
 	}
@@ -71,13 +71,13 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	s := e.Settings()
 	grants, err := e.grants(ctx, caller)
 	if err == nil {
-		grants, err = e.ofAgent(ctx, caller, q, grants)
+		grants, err = e.withoutOtherAgents(ctx, caller, q, grants)
 	}
 	if err != nil {
 		return opening{}, shared.Broken(err)
 	}
 	if q.Harmless && q.Key == "" { // else it is refused
-		if q.Harmless, err = e.believed(ctx, s, caller, q); err != nil {
+		if q.Harmless, err = e.trustsHook(ctx, s, caller, q); err != nil {
 			return opening{}, shared.Broken(err)
 		}
 	}
@@ -87,7 +87,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		return opening{}, err
 	}
 	if r.State == permissions.Pending {
-		if r, err = e.wary(ctx, s, r, q.Widest); err != nil {
+		if r, err = e.applyFatigue(ctx, s, r, q.Widest); err != nil {
 			return opening{}, shared.Broken(err)
 		}
 	}
@@ -96,7 +96,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 			return opening{}, err
 		}
 	}
-	room, full := e.makeRoom(s, r)
+	room, full := e.reserveStorage(s, r)
 	if full > 0 && r.State != permissions.Pending {
 		return opening{}, permissions.Limit(full, "requests_per_hour", "bytes_per_hour")
 	}
@@ -112,7 +112,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		r.Revision = 1
 	}
 	copies, unreachable := e.Plan(s, r, nil)
-	if e.Sends() && e.Reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // waiting would be pointless
+	if e.IsSender() && e.CountReached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // waiting would be pointless
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
 		copies, unreachable = e.Plan(s, r, nil)
 	}
@@ -120,16 +120,16 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	if caller.IsOurs() { // they have a rule of their own: the third denial in a row ends the asking
 		rest = 0
 	}
-	return opening{settings: s, prompt: prompt, room: room, unreachable: unreachable, Opening: permissions.Opening{
+	return opening{settings: s, prompt: prompt, storage: room, unreachable: unreachable, Opening: permissions.Opening{
 		Request: r, Copies: copies, Records: told, RedeemWindow: s.Approvals.RedeemWindow,
 		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: rest,
 		PromptPause: exhausted,
 	}}, nil
 }
 
-// believed reports whether the daemon accepts a hook's word that a call is harmless: the call reads so here too (symlinks are not
+// trustsHook reports whether the daemon accepts a hook's word that a call is harmless: the call reads so here too (symlinks are not
 // resolved), its route needs one answer and accepts a keyboard, and people have not denied the call.
-func (e *Engine) believed(ctx context.Context, s *directory.Settings, caller permissions.Caller, q permissions.Request) (bool, error) {
+func (e *Engine) trustsHook(ctx context.Context, s *directory.Settings, caller permissions.Caller, q permissions.Request) (bool, error) {
 	q.Caller = caller
 	folder := filepath.Clean(q.Cwd)
 	if caller.IsOurs() || q.Kind != permissions.KindTool || len(q.Calls) > 0 || q.Normalize() != nil ||
@@ -167,13 +167,13 @@ func (e *Engine) noteUnrouted(caller permissions.Caller, err error) {
 	}
 }
 
-// opened completes the opening of the stored row and returns it as it is then: a request that reaches too few people
+// completeOpening completes the opening of the stored row and returns it as it is then: a request that reaches too few people
 // ends.
-func (e *Engine) opened(
+func (e *Engine) completeOpening(
 	ctx context.Context, o opening, stored permissions.Request, created bool,
 ) (permissions.Request, error) {
 	if !created {
-		giveBack(o.room)
+		giveBack(o.storage)
 	}
 	if !created || stored.State != permissions.Pending {
 		o.prompt.giveBack() // nobody is prompted
@@ -191,7 +191,7 @@ func (e *Engine) opened(
 	if err := e.SendUnfollowed(ctx, o.Copies); err != nil {
 		e.log.Warn("send what nobody follows any more: it is shown when an inbox opens", "request", stored.ID, "err", err)
 	}
-	if !e.Sends() || e.Reached(o.settings, stored, o.Copies) >= stored.Quorum {
+	if !e.IsSender() || e.CountReached(o.settings, stored, o.Copies) >= stored.Quorum {
 		return stored, nil // the daemon that sends gives it up
 	}
 	c, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: o.unreachable, Asked: stored.Asked, At: e.clock.Stamp()})
@@ -201,11 +201,11 @@ func (e *Engine) opened(
 	return c.After, nil
 }
 
-// notOpened returns why a row was not inserted. After a store failure it may exist nevertheless, and reach too few
+// openingError returns why a row was not inserted. After a store failure it may exist nevertheless, and reach too few
 // people.
-func (e *Engine) notOpened(o opening, err error) error {
+func (e *Engine) openingError(o opening, err error) error {
 	o.prompt.giveBack()
-	giveBack(o.room)
+	giveBack(o.storage)
 	if errors.Is(err, permissions.ErrBroken) {
 		e.Reconsider(o.Request.ID)
 	}
@@ -250,9 +250,9 @@ func (e *Engine) reserve(s *directory.Settings, r permissions.Request) (taken re
 	return e.take(limiter(e, e.prompts, r.Caller.Root(), s.Limits.PromptsPerMinute, time.Minute), 1)
 }
 
-// tooOften takes a token for each unasked call from the caller's bucket of the call's pattern and rate. It returns the rate of the
+// takeAutoTokens takes a token for each unasked call from the caller's bucket of the call's pattern and rate. It returns the rate of the
 // first bucket that is empty, and 0 if none is. The patterns count, not the matching tools, so that inventing names gains nothing.
-func (e *Engine) tooOften(s *directory.Settings, caller permissions.Caller, auto []permissions.AutoCall) (beyond int) {
+func (e *Engine) takeAutoTokens(s *directory.Settings, caller permissions.Caller, auto []permissions.AutoCall) (beyond int) {
 	var taken []reservation
 	for _, call := range auto {
 		of, n := s.Limits.Rate(call.Tool)
@@ -269,8 +269,8 @@ func (e *Engine) tooOften(s *directory.Settings, caller permissions.Caller, auto
 	return 0
 }
 
-// makeRoom takes the room that r needs in the store from the caller's hourly limits, whatever settles it.
-func (e *Engine) makeRoom(s *directory.Settings, r permissions.Request) (taken []reservation, exhausted time.Duration) {
+// reserveStorage takes the room that r needs in the store from the caller's hourly limits, whatever settles it.
+func (e *Engine) reserveStorage(s *directory.Settings, r permissions.Request) (taken []reservation, exhausted time.Duration) {
 	size := len(r.Input) + len(r.Details) + len(r.Message) + len(r.Reason)
 	for _, c := range r.Calls {
 		size += len(c.Input)
@@ -302,7 +302,7 @@ func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permi
 		return nil, err
 	}
 	all, err := e.store.Grants(ctx, caller.Name, e.clock.Now())
-	if all = e.relied(all); err != nil {
+	if all = e.grantsInForce(all); err != nil {
 		return all, err
 	}
 	return all, e.addGivers(ctx, all)
@@ -326,9 +326,9 @@ func (e *Engine) addGivers(ctx context.Context, all []permissions.Grant) error {
 	return nil
 }
 
-// ofAgent leaves out the session grants of other agents of the same caller: agents that are not ours name their session
+// withoutOtherAgents leaves out the session grants of other agents of the same caller: agents that are not ours name their session
 // themselves.
-func (e *Engine) ofAgent(
+func (e *Engine) withoutOtherAgents(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
 ) (own []permissions.Grant, err error) {
 	q.Caller = caller
@@ -350,6 +350,6 @@ func (e *Engine) ofAgent(
 	return own, nil
 }
 
-func (e *Engine) relied(all []permissions.Grant) []permissions.Grant {
-	return slices.DeleteFunc(all, func(g permissions.Grant) bool { return !e.registry.InForce(g.ID, e.doubt) })
+func (e *Engine) grantsInForce(all []permissions.Grant) []permissions.Grant {
+	return slices.DeleteFunc(all, func(g permissions.Grant) bool { return !e.registry.InForce(g.ID, e.clockSetBack) })
 }

@@ -17,7 +17,7 @@ import (
 // Find returns a request of this caller as it is; another caller's is unknown. Reading never uses an approval. One that nobody has used is
 // judged again, as when it is handed over, since whoever asked acts on what is read; and it is told for as long as it is kept.
 func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
-	r, err := e.own(ctx, caller, id)
+	r, err := e.ownRequest(ctx, caller, id)
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
@@ -53,7 +53,7 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 	late, done := shared.Noting(ctx)
 	defer done()
 	if errors.Is(ctx.Err(), context.Canceled) {
-		r, err := e.own(late, caller, id) // nobody reads this answer: do not collect it
+		r, err := e.ownRequest(late, caller, id) // nobody reads this answer: do not collect it
 		if err != nil {
 			return permissions.RequestView{}, err
 		}
@@ -64,7 +64,7 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 
 // Withdraw cancels a request of this caller. A settled one stays as it is, and the error says how it ended.
 func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
-	r, err := e.own(ctx, caller, id)
+	r, err := e.ownRequest(ctx, caller, id)
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
@@ -78,7 +78,7 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 func (e *Engine) LeaveOrCancel(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, call, via string,
 ) (permissions.RequestView, error) {
-	_, err := e.own(ctx, caller, id)
+	_, err := e.ownRequest(ctx, caller, id)
 	if call != "" {
 		call = nameOf(caller, call)
 	}
@@ -164,7 +164,7 @@ func (e *Engine) withdraw(ctx context.Context, r permissions.Request, by, via st
 
 // Cancel withdraws a pending request, by its id or its code.
 func (e *Engine) Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
-	r, who, err := e.Visible(ctx, id, name)
+	r, who, err := e.FindVisible(ctx, id, name)
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
@@ -184,7 +184,7 @@ func (e *Engine) EventsFor(
 		Kind: permissions.KindPermission, Caller: caller, Session: session, Agent: agent, Tags: []permissions.Tag{permissions.Events},
 	}
 	if err == nil {
-		grants, err = e.ofAgent(ctx, caller, q, grants)
+		grants, err = e.withoutOtherAgents(ctx, caller, q, grants)
 	}
 	var people []string
 	for _, g := range grants {
@@ -217,12 +217,12 @@ func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, ses
 		return err
 	case o.Request.State == permissions.Pending: // the grant has ended at this very moment
 		o.prompt.giveBack()
-		giveBack(o.room)
+		giveBack(o.storage)
 		return permissions.NotHeld(permissions.Events)
 	}
 	w, r, _, err := e.registry.Register(ctx, o.Opening, false)
 	if err != nil {
-		return e.notOpened(o, err)
+		return e.openingError(o, err)
 	}
 	defer w.LeaveSoon(0)
 	_, err = e.redeem(ctx, w, "", r)
@@ -242,7 +242,7 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity, after permi
 		if more {
 			after = grants[limit-1].ID
 		}
-		if grants = e.relied(grants); len(grants) > 0 || !more {
+		if grants = e.grantsInForce(grants); len(grants) > 0 || !more {
 			if err == nil {
 				err = addCodes(ctx, e.store, grants, func(g *permissions.Grant) (permissions.ID, *string) { return g.Request, &g.Code })
 			}
@@ -333,7 +333,7 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 
 // Void takes back an unused approval, with its grants, by its id or code. The asker may do so too: it allows nothing.
 func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
-	r, who, err := e.Visible(ctx, id, name)
+	r, who, err := e.FindVisible(ctx, id, name)
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
@@ -347,7 +347,7 @@ func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) 
 	return view, err
 }
 
-func (e *services) own(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
+func (e *services) ownRequest(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
 	r, err := e.store.Read(ctx, id)
 	if err == nil && r.Caller.Name != caller.Name {
 		err = permissions.Unknown(string(id))

@@ -17,23 +17,23 @@ type others struct {
 	forget func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
 }
 
-// alone runs do once this daemon is the one that does so, until ctx ends.
-func (o *others) alone(ctx context.Context, do func(context.Context) error) error {
-	if o.hold != nil && !o.hold(ctx) {
+// runWithLease runs do once this daemon is the one that does so, until ctx ends.
+func (o *others) runWithLease(ctx context.Context, do func(context.Context) error) error {
+	if o.awaitLease != nil && !o.awaitLease(ctx) {
 		return nil
 	}
 	return do(ctx)
 }
 
-// ofNobody are the types of entries that are about no request and change nothing about who is who.
-var ofNobody = []permissions.Type{
+// irrelevantTypes are the types of entries that are about no request and change nothing about who is who.
+var irrelevantTypes = []permissions.Type{
 	permissions.AuditPruned, permissions.RowsPruned, permissions.SessionStatus, permissions.SessionEnded, permissions.RunFinished,
 	permissions.ToolStarted, permissions.ToolFinished,
 }
 
-// Heard takes over what other daemons appended to the audit: it wakes who waits for it here, and reads again who is who and what is
+// ApplyEntries takes over what other daemons appended to the audit: it wakes who waits for it here, and reads again who is who and what is
 // stopped. An empty list says that they changed something else. After an error the same is heard again.
-func (o *others) Heard(ctx context.Context, list []permissions.Entry) error {
+func (o *others) ApplyEntries(ctx context.Context, list []permissions.Entry) error {
 	var ids []permissions.ID
 	stop, people, tokens := false, false, false
 	for _, e := range list {
@@ -44,7 +44,7 @@ func (o *others) Heard(ctx context.Context, list []permissions.Entry) error {
 			stop = true
 		case e.Type == permissions.TokenRevoked:
 			tokens, people = true, true
-		case !slices.Contains(ofNobody, e.Type):
+		case !slices.Contains(irrelevantTypes, e.Type):
 			people = true
 		}
 	}
@@ -57,7 +57,7 @@ func (o *others) Heard(ctx context.Context, list []permissions.Entry) error {
 		o.tokens.endRevoked(ctx)
 	}
 	if people {
-		if err := o.readAgain(ctx); err != nil {
+		if err := o.rereadPeople(ctx); err != nil {
 			return err
 		}
 	}
@@ -73,13 +73,13 @@ func (o *others) Heard(ctx context.Context, list []permissions.Entry) error {
 			o.Reconsider(e.Request)
 		}
 	}
-	o.Missed()
+	o.NoteMissed()
 	o.LookAgain()
 	return nil
 }
 
-// readAgain reads who is who, and has what is pending follow it.
-func (o *others) readAgain(ctx context.Context) error {
+// rereadPeople reads who is who, and has what is pending follow it.
+func (o *others) rereadPeople(ctx context.Context) error {
 	o.locks.locking.Lock()
 	err := o.ReadAgain(ctx)
 	o.locks.locking.Unlock()

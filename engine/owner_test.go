@@ -268,7 +268,7 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 // A name keeps its person after its last token ends, and no token has the name of one of our own agents.
 func TestATokensNameIsNeverAPersonsByMistake(t *testing.T) {
 	s := usual()
-	s.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay"}}
+	s.Bindings = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay"}}
 	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	_, _, err := st.CreateToken(t.Context(), boss, "helper", "", 0)
 	refused(t, err, permissions.CodeInvalid)

@@ -37,46 +37,46 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 }
 
 func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
-	r, person, err := e.entitled(ctx, d)
+	r, person, err := e.findEntitled(ctx, d)
 	if err != nil {
 		return r, err
 	}
 	if r.State == permissions.Pending && r.Caller.CameFrom(d.From.UID) && (d.Default || d.Answer != permissions.Deny) &&
 		!e.Settings().AllowSameUser {
-		return r, e.refused(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
+		return r, e.auditRefusal(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
 	}
 	if d.Answer != permissions.Other && utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
 		return r, permissions.InvalidInput("a reason has at most %d characters", permissions.MaxReason)
 	}
 	s := e.Settings().Shown(r, d.From.Via)
 	if d.Shown != (permissions.Digest{}) && d.Shown != s.ShownDigest() {
-		return r, e.refused(ctx, r, d, person.Name, permissions.ShownDiffers())
+		return r, e.auditRefusal(ctx, r, d, person.Name, permissions.ShownDiffers())
 	}
 	title, err := e.TitleAlone(ctx, r.ID, d.From.Via, person.Name)
 	if err != nil {
 		return r, err
 	}
 	if (s.OnlyTitle || title) && r.State == permissions.Pending && !r.Title().Offers(d.Answer) {
-		return r, e.refused(ctx, r, d, person.Name, permissions.OnlyTitle())
+		return r, e.auditRefusal(ctx, r, d, person.Name, permissions.OnlyTitle())
 	}
-	if !e.whole(r, person, d) {
-		return r, e.refused(ctx, r, d, person.Name, permissions.TooBig())
+	if !e.mayAllowShown(r, person, d) {
+		return r, e.auditRefusal(ctx, r, d, person.Name, permissions.TooBig())
 	}
-	if err := e.unhurried(ctx, r, person, d); err != nil {
+	if err := e.refuseHasty(ctx, r, person, d); err != nil {
 		return r, err
 	}
 	if r, err = e.realigned(ctx, r); err != nil {
 		return permissions.Request{}, shared.Broken(err)
 	}
 	if err := e.mayAllow(r, d, person.Name); err != nil {
-		return r, e.refused(ctx, r, d, person.Name, err)
+		return r, e.auditRefusal(ctx, r, d, person.Name, err)
 	}
 	var rule permissions.GrantedRule
 	if d.Answer == permissions.Allow(permissions.Rule) && r.State == permissions.Pending {
 		p, err := e.propose(ctx, r, person)
 		switch {
 		case permissions.CodeOf(err) == permissions.CodeNoAnswer:
-			return r, e.refused(ctx, r, d, person.Name, err)
+			return r, e.auditRefusal(ctx, r, d, person.Name, err)
 		case err != nil:
 			return r, err
 		case !e.ruleShown(string(r.ID)+" "+person.Name+" ", p.Rule, d.Rule):
@@ -84,9 +84,9 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 		}
 		rule = p.Rule
 	}
-	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, rule))
+	c, err := e.registry.Resolve(ctx, r.ID, e.transitionOf(d, person.Name, rule))
 	if err != nil {
-		return c.Before, e.refused(ctx, r, d, person.Name, shared.Broken(permissions.ToRefusalIn(person.Location, err)))
+		return c.Before, e.auditRefusal(ctx, r, d, person.Name, shared.Broken(permissions.ToRefusalIn(person.Location, err)))
 	}
 	if c.Vote != nil && c.Vote.Answer == permissions.Deny {
 		e.endTrust(ctx, r.Caller)
@@ -145,19 +145,19 @@ func inChat(d connectors.Decision) bool {
 	return allows && (chat || d.From.Console)
 }
 
-// unhurried refuses to allow what a person who has just approved many cards can hardly have read.
-func (e *Engine) unhurried(ctx context.Context, r permissions.Request, person connectors.Person, d connectors.Decision) error {
+// refuseHasty refuses to allow what a person who has just approved many cards can hardly have read.
+func (e *Engine) refuseHasty(ctx context.Context, r permissions.Request, person connectors.Person, d connectors.Decision) error {
 	if !inChat(d) || d.List || r.State != permissions.Pending || !e.Settings().Approvals.Unhurried ||
-		e.Armed(person.Name, time.Time{}).IsZero() {
+		e.AllowableAt(person.Name, time.Time{}).IsZero() {
 		return nil
 	}
 	copies, err := e.store.Copies(ctx, r.ID)
 	if err != nil {
 		return shared.Broken(err)
 	}
-	armed := e.Armed(person.Name, seenBy(person, copies, d).SentAt)
+	armed := e.AllowableAt(person.Name, seenBy(person, copies, d).SentAt)
 	if left := armed.Sub(e.clock.Now()); left > 0 {
-		return e.refused(ctx, r, d, person.Name, permissions.TooSoon(left))
+		return e.auditRefusal(ctx, r, d, person.Name, permissions.TooSoon(left))
 	}
 	return nil
 }
@@ -213,8 +213,8 @@ func counts(s *directory.Settings, r permissions.Request, v permissions.Vote) bo
 	})
 }
 
-// whole reports whether a decision may allow what it does, given that its channel can have shown all of it.
-func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors.Decision) bool {
+// mayAllowShown reports whether a decision may allow what it does, given that its channel can have shown all of it.
+func (e *Engine) mayAllowShown(r permissions.Request, to connectors.Person, d connectors.Decision) bool {
 	c, _ := e.Channel(d.From.Via)
 	wholer, knows := c.(connectors.FitChecker)
 	_, allows := d.Answer.Scope()
@@ -232,7 +232,7 @@ func (e *Engine) DecideAll(ctx context.Context, d connectors.BurstDecision) (b c
 		}
 	}
 	no := func(why *permissions.Refusal) error {
-		return e.refused(ctx, permissions.Request{}, connectors.Decision{Answer: d.Answer, From: d.From}, person.Name, why)
+		return e.auditRefusal(ctx, permissions.Request{}, connectors.Decision{Answer: d.Answer, From: d.From}, person.Name, why)
 	}
 	_, allows := d.Answer.Scope()
 	same := subtle.ConstantTimeCompare([]byte(b.Digest()), []byte(d.Digest)) == 1
@@ -276,7 +276,7 @@ func (e *Engine) DecideAll(ctx context.Context, d connectors.BurstDecision) (b c
 // Preview returns the request of a decision as its person is shown it, without deciding anything. It refuses like the
 // decision would, also when the request is settled; the prompt is returned beside a refusal where the person may see it.
 func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors.Prompt, error) {
-	r, person, refused := e.entitled(ctx, d)
+	r, person, refused := e.findEntitled(ctx, d)
 	if r.ID == "" {
 		return connectors.Prompt{}, refused
 	}
@@ -327,40 +327,40 @@ func seenBy(p connectors.Person, copies []permissions.Copy, d connectors.Decisio
 	return seen
 }
 
-// entitled finds the request and the person of a decision, and refuses people who may not decide. The request is
+// findEntitled finds the request and the person of a decision, and refuses people who may not decide. The request is
 // returned beside a refusal where they may see it.
-func (e *Engine) entitled(
+func (e *Engine) findEntitled(
 	ctx context.Context, d connectors.Decision,
 ) (permissions.Request, connectors.Person, error) {
-	r, pressed, err := e.aimed(ctx, d)
+	r, pressed, err := e.findTarget(ctx, d)
 	if err != nil {
 		return permissions.Request{}, connectors.Person{}, err
 	}
 	person, known := e.Settings().Identify(d.From)
 	if person.Locked != "" {
-		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.LockedOut(person.Locked))
+		return permissions.Request{}, person, e.auditRefusal(ctx, r, d, person.Name, permissions.LockedOut(person.Locked))
 	}
 	others := d.Button != "" && pressed.Group == "" && pressed.Person != person.Name  // in a group the buttons are for all recipients
 	wasAsked := r.State == permissions.Undeliverable && pressed.Person == person.Name // as after a lock; they are told how it ended
 	if !known || !slices.Contains(r.Asked, person.Name) && !wasAsked || others {
-		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.NotYours())
+		return permissions.Request{}, person, e.auditRefusal(ctx, r, d, person.Name, permissions.NotYours())
 	}
 	moved := d.Button != "" && pressed.Ref != d.Ref && pressed.Ref != "" // empty: it was sent a moment ago
 	if moved && r.State == permissions.Pending {
-		return r, person, e.refused(ctx, r, d, person.Name, permissions.ButtonMoved())
+		return r, person, e.auditRefusal(ctx, r, d, person.Name, permissions.ButtonMoved())
 	}
 	if d.Button != "" && pressed.Ref == "" && d.Ref != "" {
-		return r, person, e.learn(ctx, pressed, d.Ref)
+		return r, person, e.noteMessageID(ctx, pressed, d.Ref)
 	}
 	_, allows := d.Answer.Scope()
 	if d.Button == "" && (allows || d.Answer == permissions.Deny) && r.State == permissions.Pending {
-		return r, person, e.saw(ctx, r, person.Name, d.From.Via)
+		return r, person, e.noteSeen(ctx, r, person.Name, d.From.Via)
 	}
 	return r, person, nil
 }
 
-// saw records that a person has seen a prompt that is being sent: they decided it by its code.
-func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string) error {
+// noteSeen records that a person has seen a prompt that is being sent: they decided it by its code.
+func (e *Engine) noteSeen(ctx context.Context, r permissions.Request, who, via string) error {
 	if _, on := e.Channel(via); !on {
 		return nil
 	}
@@ -368,15 +368,15 @@ func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string
 	for _, cp := range copies {
 		if at := e.Sending(cp); cp.Person == who && cp.Connector == via && cp.Ref == "" && !at.IsZero() {
 			cp.SentAt = at
-			return e.learn(ctx, cp, cp.Ref)
+			return e.noteMessageID(ctx, cp, cp.Ref)
 		}
 	}
 	return shared.Broken(err)
 }
 
-// learn records the message id of a copy that was sent but not recorded: its answer arrived before the channel confirmed
+// noteMessageID records the message id of a copy that was sent but not recorded: its answer arrived before the channel confirmed
 // it, or the daemon was killed at that moment.
-func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) error {
+func (e *Engine) noteMessageID(ctx context.Context, cp permissions.Copy, ref string) error {
 	was := cp.Ref
 	cp.Ref = ref
 	if cp.SentAt.IsZero() {
@@ -392,9 +392,9 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	return shared.Broken(err)
 }
 
-// event returns the transition of a decision. It includes the use of an approval by the waiting call: one commit instead
+// transitionOf returns the transition of a decision. It includes the use of an approval by the waiting call: one commit instead
 // of two.
-func (e *Engine) event(d connectors.Decision, by string, rule permissions.GrantedRule) permissions.Transition {
+func (e *Engine) transitionOf(d connectors.Decision, by string, rule permissions.GrantedRule) permissions.Transition {
 	if d.Default {
 		return permissions.Default{By: by, Via: d.From.Via, At: e.clock.Stamp()}
 	}
@@ -408,8 +408,8 @@ func (e *Engine) event(d connectors.Decision, by string, rule permissions.Grante
 	return cast
 }
 
-// aimed finds the request of a decision, and the copy whose button was pressed, if one was.
-func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permissions.Request, pressed permissions.Copy, err error) {
+// findTarget finds the request of a decision, and the copy whose button was pressed, if one was.
+func (e *Engine) findTarget(ctx context.Context, d connectors.Decision) (r permissions.Request, pressed permissions.Copy, err error) {
 	if d.Button == "" {
 		r, err = e.Named(ctx, d.Request, d.Code)
 		return r, pressed, err
@@ -430,9 +430,9 @@ func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permission
 	return permissions.Request{}, pressed, permissions.Unknown("button")
 }
 
-// refused audits a rejected decision and returns the reason. A failed audit write does not change the refusal. If the
+// auditRefusal audits a rejected decision and returns the reason. A failed audit write does not change the refusal. If the
 // store failed to take the decision, no audit write is tried: it might take as long again while the person waits.
-func (e *Engine) refused(ctx context.Context, r permissions.Request, d connectors.Decision, who string, why error) error {
+func (e *Engine) auditRefusal(ctx context.Context, r permissions.Request, d connectors.Decision, who string, why error) error {
 	code := cmp.Or(permissions.CodeOf(why), permissions.CodeBroken)
 	e.log.Info("decision refused", "request", r.ID, "via", d.From.Via, "uid", d.From.UID, "code", code, "err", why)
 	if code == permissions.CodeBroken || d.Again || !limiter(e, e.refusals, d.From, refusalsPerMinute, time.Minute).AllowN(e.clock.Now(), 1) {

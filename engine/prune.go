@@ -27,7 +27,7 @@ func (e *Engine) prune(ctx context.Context) error {
 			e.log.Warn("clock jumped; pruning paused until restart", "by", astray)
 			return nil
 		}
-		if err := e.vacateExpired(ctx); err != nil && ctx.Err() == nil {
+		if err := e.clearExpired(ctx); err != nil && ctx.Err() == nil {
 			e.log.Error("withdraw what expired tokens left", "err", err)
 		}
 		for more := true; more && ctx.Err() == nil; {

@@ -29,7 +29,7 @@ func (k *locks) QuietAgent(ctx context.Context, id connectors.Identity, name str
 	n.CallerMessage.Text = until.Format(time.RFC3339Nano)
 	noting, done := shared.Noting(ctx)
 	defer done()
-	if err := k.store.Quiet(noting, n); err != nil {
+	if err := k.store.SetQuiet(noting, n); err != nil {
 		return until, shared.Broken(err)
 	}
 	k.NoteQuiet(n)

@@ -46,7 +46,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	if behind := newest.Sub(e.clock.Now()); behind > 0 {
-		e.doubt = true
+		e.clockSetBack = true
 		e.log.Warn("clock is behind the audit; earlier grants are not used", "behind", behind)
 	}
 	if _, err := e.registry.Sweep(ctx); err != nil {

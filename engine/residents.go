@@ -60,7 +60,7 @@ func (c approvals) Forbids(caller permissions.Caller, tool string) bool {
 func (c approvals) OverRate(caller permissions.Caller, q permissions.Request) bool {
 	s := c.engine.Settings()
 	q.Caller = caller
-	return c.engine.tooOften(s, caller, s.PolicyOf(caller).Evaluate(q, nil, c.engine.clock.Now()).Auto) > 0
+	return c.engine.takeAutoTokens(s, caller, s.PolicyOf(caller).Evaluate(q, nil, c.engine.clock.Now()).Auto) > 0
 }
 
 func (c approvals) Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error) {
@@ -94,20 +94,20 @@ func (c approvals) Submit(
 		return permissions.Request{}, permissions.Invalid(errNoKey)
 	}
 	for range maxAnew {
-		r, err := c.pose(ctx, caller, q, told)
-		if !anew(err) {
+		r, err := c.findOrOpen(ctx, caller, q, told)
+		if !grantRevoked(err) {
 			return r, err
 		}
 	}
 	return permissions.Request{}, permissions.Limit(time.Second)
 }
 
-// pose finds the row of the key, or opens it.
-func (c approvals) pose(
+// findOrOpen finds the row of the key, or opens it.
+func (c approvals) findOrOpen(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, told []permissions.Record,
 ) (permissions.Request, error) {
 	e := c.engine
-	r, found, err := e.store.Keyed(ctx, caller.Name, q.Key)
+	r, found, err := e.store.ByKey(ctx, caller.Name, q.Key)
 	switch {
 	case err != nil:
 		return permissions.Request{}, shared.Broken(err)
@@ -124,13 +124,13 @@ func (c approvals) pose(
 	o.Records = append(o.Records, told...)
 	r, created, err := e.registry.Open(ctx, o.Opening)
 	if err != nil {
-		return permissions.Request{}, e.notOpened(o, err)
+		return permissions.Request{}, e.openingError(o, err)
 	}
-	return e.opened(ctx, o, r, created)
+	return e.completeOpening(ctx, o, r, created)
 }
 
-func (c approvals) Posed(ctx context.Context, caller permissions.Caller, key string) (permissions.Request, bool, error) {
-	r, found, err := c.engine.store.Keyed(ctx, caller.Name, key)
+func (c approvals) Find(ctx context.Context, caller permissions.Caller, key string) (permissions.Request, bool, error) {
+	r, found, err := c.engine.store.ByKey(ctx, caller.Name, key)
 	return r, found, shared.Broken(err)
 }
 
@@ -148,7 +148,7 @@ func (c approvals) Use(
 	if call == "" {
 		return permissions.Request{}, permissions.Invalid(errNoCall)
 	}
-	r, err := e.own(ctx, caller, id)
+	r, err := e.ownRequest(ctx, caller, id)
 	if err != nil {
 		return permissions.Request{}, err
 	}
@@ -200,7 +200,7 @@ func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 }
 
 func (c approvals) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error {
-	if _, err := c.engine.own(ctx, caller, id); err != nil {
+	if _, err := c.engine.ownRequest(ctx, caller, id); err != nil {
 		return err
 	}
 	return c.cancel(ctx, id, by)

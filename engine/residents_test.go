@@ -23,7 +23,7 @@ var (
 func owned() engine.Settings {
 	s := usual()
 	s.Routes = []engine.Route{{Agents: []string{"deploy-*"}, Ask: []string{"sam"}}}
-	s.Bonds = map[string]permissions.Binding{helper.Name: {Agent: "helper", Person: "fay"}}
+	s.Bindings = map[string]permissions.Binding{helper.Name: {Agent: "helper", Person: "fay"}}
 	s.Holdings = map[string][]permissions.Tag{helper.Name: {permissions.Workspace}}
 	s.Policies = map[string]permissions.Policy{helper.Name: {
 		Auto: []string{"read_file"}, Gated: []string{"write_file"}, Forbidden: []string{"run_command"},

@@ -19,23 +19,23 @@ type stops struct {
 	forget   func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
 	stopped  atomic.Pointer[connectors.Stop]
 	unsaved  timing.Signal               // a lock or a stop could not be stored
-	steering turn                        // one stop or resume at a time
+	steering chanMutex                   // one stop or resume at a time
 	over     chan struct{}               // closed at the next resume; guarded by steering
 	stopping func(context.Context) error // stores a stop that is not stored yet; guarded by steering
 }
 
-// turn is a lock that is held while the store is written. Waiting for it is waiting for a channel, so that simulated time passes.
-type turn chan struct{}
+// chanMutex is a lock that is held while the store is written. Waiting for it is waiting for a channel, so that simulated time passes.
+type chanMutex chan struct{}
 
 // Lock is [sync.Locker].
-func (t turn) Lock() { t <- struct{}{} }
+func (t chanMutex) Lock() { t <- struct{}{} }
 
 // Unlock is [sync.Locker].
-func (t turn) Unlock() { <-t }
+func (t chanMutex) Unlock() { <-t }
 
 func newStops(on *services, forget func(matches func(decisionKey) bool)) *stops {
 	s := &stops{
-		services: on, forget: forget, unsaved: timing.NewSignal(), over: make(chan struct{}), steering: make(turn, 1),
+		services: on, forget: forget, unsaved: timing.NewSignal(), over: make(chan struct{}), steering: make(chanMutex, 1),
 		stopping: func(context.Context) error { return nil },
 	}
 	s.noteStop("", time.Time{})
@@ -79,7 +79,7 @@ func (s *stops) stopAll(ctx context.Context, who, via string) (cancelled int, er
 		return err
 	}
 	s.unsaved.Notify()
-	return cancelled, permissions.StopUnsaved(err.Error(), s.hold != nil)
+	return cancelled, permissions.StopUnsaved(err.Error(), s.awaitLease != nil)
 }
 
 // Resume ends a stop. It is for the operator and for the person who stopped, but not from an account that agents ask from.

@@ -28,11 +28,11 @@ type Store interface {
 	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 
-	// Quiet stores a notice of [permissions.AboutQuiet], replacing the one to that person about that agent.
-	Quiet(ctx context.Context, n permissions.Notice) error
-	// Tell stores a caller's (n.By) notice to a person, replacing an unsent one to them about the same session of the
+	// SetQuiet stores a notice of [permissions.AboutQuiet], replacing the one to that person about that agent.
+	SetQuiet(ctx context.Context, n permissions.Notice) error
+	// AddCallerMessage stores a caller's (n.By) notice to a person, replacing an unsent one to them about the same session of the
 	// same agent. If the caller has most unsent notices it refuses with [permissions.CodeLimit].
-	Tell(ctx context.Context, n permissions.Notice, most int) error
+	AddCallerMessage(ctx context.Context, n permissions.Notice, most int) error
 
 	// GrantsInForce lists at most limit grants after one (-N: the last N) that are neither revoked nor over at now, including suspended
 	// ones, oldest first; asked, if not empty, keeps only those whose request had that recipient.
@@ -52,9 +52,9 @@ type Store interface {
 	// VerifyToken finds the token with that hash and records its use, to the minute; it refuses with
 	// [permissions.CodeToken] one that is unknown, suspended or not valid at now.
 	VerifyToken(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error)
-	// Left lists the requests of a caller that the next holder of its name would find: pending ones, unused approvals,
+	// LeftRequests lists the requests of a caller that the next holder of its name would find: pending ones, unused approvals,
 	// and what was settled since a time and not collected.
-	Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error)
+	LeftRequests(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error)
 	// Callers lists who has pending requests, or grants in force at now.
 	Callers(ctx context.Context, now time.Time) ([]string, error)
 	// RevokeToken revokes one token by its id, or all of a name, and returns them, or refuses with [permissions.CodeUnknown].
@@ -95,8 +95,8 @@ type Store interface {
 	// Health writes and reads a small row. Its error matches [permissions.ErrBroken] and says what to do.
 	Health(ctx context.Context) error
 
-	// Keyed finds the request of a caller's key that is in use, settled or not; keys of our own agents are while rows exist.
-	Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error)
+	// ByKey finds the request of a caller's key that is in use, settled or not; keys of our own agents are while rows exist.
+	ByKey(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error)
 	// PendingOfSession lists the pending requests of a caller's session, or without a caller of any agent of ours in it.
 	PendingOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error)
 	// KeptOfSession lists the approvals of a caller's session that nobody has collected or used.

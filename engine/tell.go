@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// tellingsPerMinute and tellingsPerHour limit a caller's notices, separately for hook events and its own messages.
-	tellingsPerMinute, tellingsPerHour = 10, 60
-	// maxUntold bounds the unsent notices of a caller.
-	maxUntold = 20
+	// messagesPerMinute and messagesPerHour limit a caller's notices, separately for hook events and its own messages.
+	messagesPerMinute, messagesPerHour = 10, 60
+	// maxUnsentMessages bounds the unsent notices of a caller.
+	maxUnsentMessages = 20
 )
 
 // Tell stores a caller's message to a person and returns that person's name. It asks nothing and decides nothing. An
@@ -40,7 +40,7 @@ func (e *Engine) Tell(
 	if err != nil {
 		return "", err
 	}
-	if err := e.Hearing(p); err != nil {
+	if err := e.CheckNotifiable(p); err != nil {
 		return "", err
 	}
 	work, done := shared.Noting(ctx)
@@ -51,11 +51,11 @@ func (e *Engine) Tell(
 			return p.Name, shared.Broken(err)
 		}
 	}
-	if wait := e.tellsTooMuch(caller, about); wait > 0 {
+	if wait := e.takeMessageToken(caller, about); wait > 0 {
 		return "", permissions.TooManyNotices(wait)
 	}
 	n := permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.clock.Stamp(), CallerMessage: t}
-	if err := e.store.Tell(work, n, maxUntold); err != nil {
+	if err := e.store.AddCallerMessage(work, n, maxUnsentMessages); err != nil {
 		return "", shared.Broken(err)
 	}
 	e.log.Info("notice accepted from a caller", "caller", caller.Name, "to", p.Name, "about", about)
@@ -63,8 +63,8 @@ func (e *Engine) Tell(
 	return p.Name, nil
 }
 
-// tellsTooMuch takes one token from the caller's limits, or returns how long until there is one.
-func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About) (wait time.Duration) {
+// takeMessageToken takes one token from the caller's limits, or returns how long until there is one.
+func (e *Engine) takeMessageToken(caller permissions.Caller, about permissions.About) (wait time.Duration) {
 	kind := "events"
 	if about == permissions.AboutText {
 		kind = "words"
@@ -73,7 +73,7 @@ func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About
 	for _, b := range []struct {
 		most int
 		per  time.Duration
-	}{{tellingsPerMinute, time.Minute}, {tellingsPerHour, time.Hour}} {
+	}{{messagesPerMinute, time.Minute}, {messagesPerHour, time.Hour}} {
 		one, wait := e.take(limiter(e, e.tellings, [2]string{caller.Root(), kind + b.per.String()}, b.most, b.per), 1)
 		if wait > 0 {
 			giveBack(taken)

@@ -19,7 +19,7 @@ type tokens struct {
 	*services
 
 	forget   func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
-	steering turn                                 // that of stops: one change of tokens or stop at a time
+	steering chanMutex                            // that of stops: one change of tokens or stop at a time
 	mu       sync.Mutex
 	bearers  map[permissions.Digest]map[*bearer]bool // by the hash of the token
 }
@@ -54,7 +54,7 @@ func (k *tokens) CreateToken(
 	if expires > 0 {
 		t.ExpiresAt = now.Add(expires)
 	}
-	if err := k.vacate(context.WithoutCancel(ctx), name, who, id.Via); err != nil { // also if the last one expired
+	if err := k.clearName(context.WithoutCancel(ctx), name, who, id.Via); err != nil { // also if the last one expired
 		return "", permissions.Token{}, shared.Broken(err)
 	}
 	if err := k.store.AddToken(ctx, t, who, id.Via); err != nil {
@@ -103,7 +103,7 @@ func (k *tokens) RevokeToken(ctx context.Context, id connectors.Identity, name s
 		closed = shared.Broken(unknown)
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := errors.Join(k.ReadOwners(ctx), k.vacate(ctx, tokens[0].Name, who, id.Via)); err != nil || closed == nil {
+	if err := errors.Join(k.ReadOwners(ctx), k.clearName(ctx, tokens[0].Name, who, id.Via)); err != nil || closed == nil {
 		return tokens, shared.Broken(err)
 	}
 	k.endRevoked(ctx)
@@ -123,9 +123,9 @@ func (k *tokens) endRevoked(ctx context.Context) {
 	}
 }
 
-// vacate clears a name that no token proves any more, for its next holder: it withdraws pending requests and revokes
+// clearName clears a name that no token proves any more, for its next holder: it withdraws pending requests and revokes
 // grants and unused approvals. The caller holds the lock of stops.
-func (k *tokens) vacate(ctx context.Context, name, who, via string) error {
+func (k *tokens) clearName(ctx context.Context, name, who, via string) error {
 	now, caller := k.clock.Stamp(), permissions.Token{Name: name}.Caller(permissions.NoUID).Name
 	tokens, err := k.store.Tokens(ctx)
 	if err != nil || slices.ContainsFunc(tokens, func(t permissions.Token) bool { return t.Name == name && !t.Expired(now) }) {
@@ -141,7 +141,7 @@ func (k *tokens) vacate(ctx context.Context, name, who, via string) error {
 		k.registry.ForgetGrant(g.ID)
 		err = errors.Join(err, failed)
 	}
-	left, unread := k.store.Left(ctx, caller, now.Add(-k.Settings().Approvals.RedeemWindow))
+	left, unread := k.store.LeftRequests(ctx, caller, now.Add(-k.Settings().Approvals.RedeemWindow))
 	err = errors.Join(err, unread)
 	for _, id := range left {
 		r, failed := k.store.Read(ctx, id)
@@ -165,14 +165,14 @@ func (k *tokens) vacate(ctx context.Context, name, who, via string) error {
 	return err
 }
 
-// vacateExpired clears the names whose last token has expired.
-func (k *tokens) vacateExpired(ctx context.Context) error {
+// clearExpired clears the names whose last token has expired.
+func (k *tokens) clearExpired(ctx context.Context) error {
 	k.steering.Lock()
 	defer k.steering.Unlock()
 	callers, err := k.store.Callers(ctx, k.clock.Stamp())
 	for _, caller := range callers {
 		if name, is := permissions.TokenName(caller); is {
-			err = errors.Join(err, k.vacate(ctx, name, "", permissions.ViaExpiry))
+			err = errors.Join(err, k.clearName(ctx, name, "", permissions.ViaExpiry))
 		}
 	}
 	return err
@@ -231,8 +231,8 @@ func (k *tokens) Bear(ctx context.Context, secret permissions.Secret) (_ context
 	}
 }
 
-// unborne returns the refusal of a call whose token was revoked or has expired since it was proven, or nil.
-func unborne(ctx context.Context) error {
+// bearerError returns the refusal of a call whose token was revoked or has expired since it was proven, or nil.
+func bearerError(ctx context.Context) error {
 	b, borne := ctx.Value(bearerKey{}).(*bearer)
 	if !borne || permissions.CodeOf(context.Cause(b)) != permissions.CodeToken {
 		return nil

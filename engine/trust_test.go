@@ -73,7 +73,7 @@ func written(file, leads string) permissions.Request {
 	q.Tool = "Write"
 	q.Input, _ = json.Marshal(map[string]string{"file_path": file, "content": "x"})
 	of := rules.Call{Dialect: q.Hook, Tool: q.Tool, Input: q.Input, Folder: q.Cwd, Root: q.Cwd}
-	names, _, _ := rules.Names(of, permissions.MaxLeads)
+	names, _, _ := rules.NamesToResolve(of, permissions.MaxLeads)
 	for _, name := range names {
 		q.Leads.Names[name] = name
 	}

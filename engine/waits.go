@@ -35,14 +35,14 @@ func (g *waits) WaitSettled(ctx context.Context, until time.Time, caller permiss
 	}
 	w.WaitSettled(ctx, until)
 	w.LeaveSoon(leaveGrace)
-	return unborne(ctx)
+	return bearerError(ctx)
 }
 
 // attach registers this caller as a waiting reader.
 func (g *waits) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*registry.Waiter, error) {
 	work, done := shared.Noting(ctx)
 	defer done()
-	if _, err := g.own(work, caller, id); err != nil {
+	if _, err := g.ownRequest(work, caller, id); err != nil {
 		return nil, err
 	}
 	w, _, err := g.registry.Attach(work, id)
@@ -54,7 +54,7 @@ func (g *waits) attach(ctx context.Context, caller permissions.Caller, id permis
 func (g *waits) WithdrawLater(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration,
 ) (permissions.RequestView, error) {
-	r, err := g.own(ctx, caller, id)
+	r, err := g.ownRequest(ctx, caller, id)
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
@@ -81,7 +81,7 @@ func (g *waits) scheduleCancel(ctx context.Context, id permissions.ID, after tim
 // Hold keeps the place of a client that shows a dialog of its own about a request of this caller, or releases it: until
 // the client returns, prompts do not say that nobody waits. It survives a restart.
 func (g *waits) Hold(ctx context.Context, caller permissions.Caller, id permissions.ID, held bool) error {
-	r, err := g.own(ctx, caller, id)
+	r, err := g.ownRequest(ctx, caller, id)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (g *waits) Hold(ctx context.Context, caller permissions.Caller, id permissi
 
 // KeepProcess records which process of this machine waits for a request of this caller; PID 0 deletes the record.
 func (g *waits) KeepProcess(ctx context.Context, caller permissions.Caller, w permissions.Wait) error {
-	if _, err := g.own(ctx, caller, w.Request); err != nil {
+	if _, err := g.ownRequest(ctx, caller, w.Request); err != nil {
 		return err
 	}
 	w.Kind = permissions.WaitProcess
@@ -113,7 +113,7 @@ func (g *waits) KeepProcess(ctx context.Context, caller permissions.Caller, w pe
 
 // Processes returns the processes that waited when the daemon stopped, with their callers; none where they may be of another machine.
 func (g *waits) Processes(ctx context.Context) (all []permissions.Wait, callers []permissions.Caller, err error) {
-	if g.hold != nil {
+	if g.awaitLease != nil {
 		return nil, nil, nil
 	}
 	kept, err := g.store.Waits(ctx)
@@ -148,8 +148,8 @@ func (g *waits) readWaits(ctx context.Context) error {
 	return err
 }
 
-// rejoined deletes the record of a cancelled call, since the same is asked again.
-func (g *waits) rejoined(ctx context.Context, id permissions.ID) {
+// dropCancelled deletes the record of a cancelled call, since the same is asked again.
+func (g *waits) dropCancelled(ctx context.Context, id permissions.ID) {
 	g.mu.Lock()
 	_, scheduled := g.cancelAt[id]
 	delete(g.cancelAt, id)
@@ -162,8 +162,8 @@ func (g *waits) rejoined(ctx context.Context, id permissions.ID) {
 	}
 }
 
-// carryOut withdraws the requests of cancelled calls when their time comes, until ctx ends.
-func (g *waits) carryOut(ctx context.Context) error {
+// withdrawDue withdraws the requests of cancelled calls when their time comes, until ctx ends.
+func (g *waits) withdrawDue(ctx context.Context) error {
 	for ctx.Err() == nil {
 		nap := shared.RetryDelay
 		now := g.clock.Now()
@@ -193,7 +193,7 @@ func (g *waits) withdrawCancelled(ctx context.Context, id permissions.ID) (err e
 	work, done := context.WithTimeout(ctx, shared.StoreTime)
 	defer done()
 	elsewhere := false
-	if g.hold != nil {
+	if g.awaitLease != nil {
 		r, unread := g.store.Read(work, id)
 		elsewhere = unread == nil && r.LeftAt.IsZero()
 	}
@@ -203,6 +203,6 @@ func (g *waits) withdrawCancelled(ctx context.Context, id permissions.ID) (err e
 	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {
 		return err
 	}
-	g.rejoined(work, id) // or it is over
+	g.dropCancelled(work, id) // or it is over
 	return nil
 }

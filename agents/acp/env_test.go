@@ -226,9 +226,9 @@ func (s *env) open() {
 				permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute), permissions.Always,
 			},
 		},
-		Policy: permissions.Policy{Auto: []string{"read_file", "acp_think"}, Gated: []string{"write_file"}, Forbidden: []string{"acp_delete"}},
-		Limits: engine.Limits{PendingPerCaller: 20, PromptsPerMinute: 1000, PendingTotal: 1000},
-		Bonds:  map[string]permissions.Binding{}, Holdings: map[string][]permissions.Tag{},
+		Policy:   permissions.Policy{Auto: []string{"read_file", "acp_think"}, Gated: []string{"write_file"}, Forbidden: []string{"acp_delete"}},
+		Limits:   engine.Limits{PendingPerCaller: 20, PromptsPerMinute: 1000, PendingTotal: 1000},
+		Bindings: map[string]permissions.Binding{}, Holdings: map[string][]permissions.Tag{},
 	}
 	var residents []agents.Resident
 	for _, c := range s.testAgents {
@@ -243,7 +243,7 @@ func (s *env) open() {
 		})
 		s.own, residents = append(s.own, a), append(residents, a)
 		caller := permissions.AgentCaller(c.name).Name
-		configured.Bonds[caller], configured.Holdings[caller] = a.Binding(), p.Tags
+		configured.Bindings[caller], configured.Holdings[caller] = a.Binding(), p.Tags
 	}
 	s.Engine = engine.New(engine.Options{
 		Store: rows, Residents: residents, EventHandler: eventHandlers(s.own),

@@ -87,7 +87,7 @@ func TestRulesSeeTheFilesThatAProgramReports(t *testing.T) {
 	configured.Rules, problems = rules.Compile([]rules.Rule{{Deny: []string{"write ./prot/**"}}, {Allow: []string{"write ./docs/**"}}})
 	configured.Policy.Auto = append(configured.Policy.Auto, "acp_edit", "acp_read", "acp_move")
 	configured.Own = []string{filepath.Join(s.dir, "key")}
-	if err := rules.Failed(problems); err != nil {
+	if err := rules.FirstError(problems); err != nil {
 		t.Fatal(err)
 	}
 	s.Configure(configured)

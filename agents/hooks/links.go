@@ -44,7 +44,7 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	}
 	l.Names = map[string]string{}
 	input, _ := c.Request.FullInput(c.Request.ToolCalls()[0])
-	names, text, whole := rules.Names(rules.Call{
+	names, text, whole := rules.NamesToResolve(rules.Call{
 		Dialect: c.dialect, Tool: c.Request.Tool, Input: input, Folder: c.Request.Cwd, Root: root,
 	}, maxNames)
 	if changesFolder.MatchString(text) && env("CDPATH") != "" {

@@ -183,10 +183,10 @@ func (s *env) open() {
 	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
 	s.own = runtime.New(runtime.Options{Agents: s.agents, Others: s.others, Store: s.rows, Now: s.now, Log: log})
 	configured := settings()
-	configured.Bonds, configured.Holdings = map[string]permissions.Binding{}, map[string][]permissions.Tag{}
+	configured.Bindings, configured.Holdings = map[string]permissions.Binding{}, map[string][]permissions.Tag{}
 	for _, a := range s.agents {
 		caller := permissions.AgentCaller(a.Name).Name
-		configured.Bonds[caller] = permissions.Binding{Agent: a.Name, Person: a.Person, Via: a.Via}
+		configured.Bindings[caller] = permissions.Binding{Agent: a.Name, Person: a.Person, Via: a.Via}
 		configured.Holdings[caller] = a.Place.Tags
 	}
 	if s.change != nil {

@@ -90,7 +90,7 @@ func BenchmarkParked(b *testing.B) {
 		own := runtime.New(runtime.Options{Agents: []runtime.Agent{a}, Store: kept, Now: time.Now, Log: log})
 		s := settings()
 		s.Limits = engine.Limits{PendingPerCaller: many, PendingTotal: many}
-		s.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+		s.Bindings = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 		e := engine.New(engine.Options{
 			Store: rows, Residents: own.Residents(), EventHandler: own, Settings: s,
 			Now: time.Now, Log: log,

@@ -152,7 +152,7 @@ func TestWhatIsForbiddenMeanwhile(t *testing.T) {
 	s.card(1)
 	stricter := settings()
 	stricter.Policy.Forbidden = []string{"write_file", "look"}
-	stricter.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+	stricter.Bindings = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 	s.Configure(stricter)
 	s.waitMessage("told: Tool write_file is forbidden here: tools.forbidden.\nTool look is forbidden here.")
 	if s.file("a")+s.file("b") != "" {
@@ -172,7 +172,7 @@ func TestWhatIsGatedMeanwhile(t *testing.T) {
 	r := s.card(1)
 	stricter := settings()
 	stricter.Policy.Auto = nil
-	stricter.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+	stricter.Bindings = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 	s.Configure(stricter)
 	s.answer(r, once)
 	s.waitMessage("told: wrote a\nThis was not run: it is not allowed any more. Call it again to ask.")

@@ -174,7 +174,7 @@ func (sh *turn) findPendingRequest(ctx context.Context) error {
 	if key == "" {
 		return nil
 	}
-	q, found, err := sh.runtime.approvals.Posed(ctx, sh.asker(), key)
+	q, found, err := sh.runtime.approvals.Find(ctx, sh.asker(), key)
 	if err == nil && found && q.DecidedVia != permissions.ViaGrant {
 		sh.run.Request = q.ID
 	}

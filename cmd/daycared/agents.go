@@ -121,11 +121,11 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 
 // addAgentSettings adds the agents' owners, permissions and policies to the engine's settings.
 func addAgentSettings(cfg *config.Config, s *engine.Settings) {
-	s.Bonds, s.Holdings = map[string]permissions.Binding{}, map[string][]permissions.Tag{}
+	s.Bindings, s.Holdings = map[string]permissions.Binding{}, map[string][]permissions.Tag{}
 	s.Policies = map[string]permissions.Policy{}
 	for _, a := range cfg.Agents {
 		caller := permissions.AgentCaller(a.Name).Name
-		s.Bonds[caller] = permissions.Binding{Agent: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector}
+		s.Bindings[caller] = permissions.Binding{Agent: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector}
 		s.Holdings[caller] = a.Holds()
 		p := s.Policy
 		p.Auto, p.Gated, p.Forbidden = a.Tools.Auto, a.Tools.Gated, a.Tools.Forbidden
@@ -138,7 +138,7 @@ func addAgentSettings(cfg *config.Config, s *engine.Settings) {
 // Unless the sandbox was on at the start (walled), nothing keeps commands in their workspace, whatever the new configuration says.
 func keepAgents(next *engine.Settings, began engine.Settings, walled bool) {
 	next.Policy.Sandboxed = next.Policy.Sandboxed && walled
-	next.Bonds, next.Holdings = began.Bonds, began.Holdings
+	next.Bindings, next.Holdings = began.Bindings, began.Holdings
 	for caller, p := range began.Policies {
 		if changed, still := next.Policies[caller]; still {
 			p = changed

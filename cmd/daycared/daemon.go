@@ -135,7 +135,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		Store: hookStore(rows), Residents: residents(), Settings: current, Now: rows.Now, Log: log,
 	}
 	if paths.Database != "" {
-		options.Hold, options.Holds = d.awaitLease, rows.CheckLeases
+		options.AwaitLease, options.CheckLease = d.awaitLease, rows.CheckLeases
 	}
 	bind, err := d.createAgents(c, &options, hookSessions(rows))
 	if err != nil {
@@ -308,7 +308,7 @@ func (d *daemon) run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return d.leaseChats(ctx) })
-	group.Go(func() error { return d.rows.Follow(ctx, d.engine.Heard) })
+	group.Go(func() error { return d.rows.Follow(ctx, d.engine.ApplyEntries) })
 	group.Go(func() error { return d.runWithLease(ctx, d.own.Run) })
 	group.Go(func() error { return d.heads.run(ctx) })
 	for _, s := range d.servers {

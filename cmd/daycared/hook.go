@@ -183,7 +183,7 @@ func (c *CLI) ownSettings(d hooks.Dialect, call hooks.Call) error {
 		}
 	}
 	set, found := rules.Compile([]rules.Rule{{Deny: deny}})
-	if rules.Failed(found) != nil { // a path that no pattern can have
+	if rules.FirstError(found) != nil { // a path that no pattern can have
 		set, _ = rules.Compile([]rules.Rule{{Deny: deny[:1]}})
 	}
 	q := call.Request

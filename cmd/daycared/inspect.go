@@ -205,7 +205,7 @@ func (in *inspection) ruleLinks() {
 		}
 		return leads
 	}
-	for _, p := range set.Links(answered) {
+	for _, p := range set.CheckLinks(answered) {
 		at := fmt.Sprintf("rules.%d.%s", p.Rule, p.Key)
 		if p.Item >= 0 {
 			at += "." + strconv.Itoa(p.Item)

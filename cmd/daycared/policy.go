@@ -69,7 +69,7 @@ func (c *CLI) testPolicy(ctx context.Context, p policyTest, args []string) error
 	case p.command != "":
 		return c.explainCommand(next, p)
 	}
-	var calls []rules.Past
+	var calls []rules.PastCall
 	if len(args) == 1 {
 		data, err := c.readCalls(args[0])
 		if err != nil {
@@ -102,14 +102,14 @@ func (c *CLI) rulesOf(file string) (set *rules.Set, name string, err error) {
 		return nil, "", usage("%s", err)
 	}
 	set, found := rules.Compile(cfg.Ruling())
-	if err := rules.Failed(found); err != nil {
+	if err := rules.FirstError(found); err != nil {
 		return nil, "", usage("%s", err)
 	}
 	return set, cfg.File, nil
 }
 
 // stored returns the settled calls of the daemon that are not older than since.
-func (c *CLI) stored(ctx context.Context, since string) (calls []rules.Past, err error) {
+func (c *CLI) stored(ctx context.Context, since string) (calls []rules.PastCall, err error) {
 	client, err := c.adminClient()
 	if err != nil {
 		return nil, err
@@ -131,14 +131,14 @@ func (c *CLI) stored(ctx context.Context, since string) (calls []rules.Past, err
 }
 
 // pastOf returns a stored call with its outcome.
-func pastOf(r permissions.Request, call permissions.Call) rules.Past {
+func pastOf(r permissions.Request, call permissions.Call) rules.PastCall {
 	dialect := r.Hook
 	if r.Caller.IsOurs() {
 		dialect = cmp.Or(dialect, acts.Daycared)
 	}
 	ended := r.ForCall(call)
 	person := ended.DecidedBy != "" && ended.DecidedVia != permissions.ViaGrant
-	return rules.Past{
+	return rules.PastCall{
 		Call: rules.Call{
 			Agent: r.Caller.ProvenName(), Dialect: dialect, Tool: call.Tool, Input: call.Input, Folder: r.Cwd, Root: r.Cwd,
 			Resolve: filepath.Clean, At: time.Now(),
@@ -163,7 +163,7 @@ func (c *CLI) readCalls(file string) (data []byte, err error) {
 const aLine = `{"tool":"Bash","input":{"command":"ls"},"cwd":"/srv/code"}`
 
 // linesOf reads one call a line.
-func linesOf(file string, data []byte) (calls []rules.Past, err error) {
+func linesOf(file string, data []byte) (calls []rules.PastCall, err error) {
 	lines, n := bufio.NewScanner(bytes.NewReader(data)), 0
 	lines.Buffer(nil, len(data)+1)
 	for lines.Scan() {
@@ -182,7 +182,7 @@ func linesOf(file string, data []byte) (calls []rules.Past, err error) {
 		if l.Tool == "" {
 			return nil, usage("%s:%d: it names no tool; write one as in %s", file, n, aLine)
 		}
-		calls = append(calls, rules.Past{At: l.TS, Allowed: l.Allowed, Denied: l.Denied, Call: rules.Call{
+		calls = append(calls, rules.PastCall{At: l.TS, Allowed: l.Allowed, Denied: l.Denied, Call: rules.Call{
 			Agent: l.Agent, Person: l.Person, Dialect: cmp.Or(l.Hook, acts.DialectOf(l.Tool)), Tool: l.Tool, Input: l.Input,
 			Folder: l.Cwd, Root: l.Cwd, Resolve: filepath.Clean, At: time.Now(),
 		}})
@@ -241,7 +241,7 @@ type compared struct {
 }
 
 // compare judges calls by two sets of rules.
-func (c *CLI) compare(calls []rules.Past, before, after *rules.Set, name, against string) error {
+func (c *CLI) compare(calls []rules.PastCall, before, after *rules.Set, name, against string) error {
 	found := compared{
 		Rules: name, Against: against, Patterns: patternsOf(after), Tools: []*toolCount{}, Changes: []*judgement{}, All: toolCount{Tool: "all"},
 	}
@@ -471,7 +471,7 @@ func (t *caseTest) askAll(all cases) {
 // judge judges a command by its own rules, which must not load if they are refused.
 func (t *caseTest) judge(group, want, command string, refused bool, given ...rules.Rule) {
 	set, found := rules.Compile(append(given, allowing("true", "ls ...", "cat ...", "echo ...")))
-	if err := rules.Failed(found); err != nil || refused {
+	if err := rules.FirstError(found); err != nil || refused {
 		t.note(group, command, "judged by a rule that must load, or must not", (err != nil) == refused)
 		return
 	}
@@ -573,7 +573,7 @@ func (c *CLI) suggest(ctx context.Context, o suggesting, args []string) error {
 	if err != nil {
 		return err
 	}
-	var calls []rules.Past
+	var calls []rules.PastCall
 	if len(args) == 1 {
 		data, err := c.readCalls(args[0])
 		if err != nil {
@@ -617,8 +617,8 @@ func (c *CLI) suggested(ctx context.Context, o suggesting, found []rules.Suggest
 	var refused error
 	for _, s := range found {
 		c.print("%s\n  saves %d prompts of %s in %s: %s\n  the last one: %s\n", s.Allow, s.Saved, cmp.Or(s.Agent, "anyone"),
-			cmp.Or(s.In, "any folder"), s.Says, s.Last)
-		for _, text := range s.Not {
+			cmp.Or(s.In, "any folder"), s.Description, s.Last)
+		for _, text := range s.NotCovered {
 			c.print("  not covered: %s\n", text)
 		}
 		switch err := give(s); {

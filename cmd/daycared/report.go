@@ -82,7 +82,7 @@ type report struct {
 	zone        *time.Location
 	days, hours map[string]int // prompts by when they were asked
 	took        []time.Duration
-	calls       []rules.Past
+	calls       []rules.PastCall
 	by          map[*[]reportRow]map[string]*reportRow
 }
 

@@ -367,7 +367,7 @@ func metrics(e *engine.Engine, rows *store.Store, log *slog.Logger) http.Handler
 			}, func() float64 { return rows.Behind().Seconds() }),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "daycared_has_chats", Help: "1 while this daemon, of those on the same database, has the chats and runs the agents.",
-			}, func() float64 { return truth(e.Sends()) }),
+			}, func() float64 { return truth(e.IsSender()) }),
 		)
 	}
 	registry.MustRegister(

@@ -307,8 +307,8 @@ type Operations interface {
 	Absences() []permissions.Absence
 	// Show returns a request by its id or code.
 	Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
-	// WithLately adds what its caller did before a pending request, as that identity may see it.
-	WithLately(ctx context.Context, id connectors.Identity, v permissions.RequestView) permissions.RequestView
+	// WithRecentActivity adds what its caller did before a pending request, as that identity may see it.
+	WithRecentActivity(ctx context.Context, id connectors.Identity, v permissions.RequestView) permissions.RequestView
 	// History lists what is settled, oldest first: to the operator everything, to a person what was put to them.
 	History(ctx context.Context, id connectors.Identity, of permissions.HistoryQuery) ([]permissions.Request, error)
 	// GiveRule gives the caller of an approved request the rule with these patterns, for calls in a folder. It is for an operator who could

@@ -284,7 +284,7 @@ func (s *stream) tell(ctx context.Context, p permissions.RequestView) error {
 		return nil
 	}
 	s.remember(q)
-	row, err := wire.Encode(wire.From(s.engine.WithLately(ctx, s.id, p), true))
+	row, err := wire.Encode(wire.From(s.engine.WithRecentActivity(ctx, s.id, p), true))
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (r *routes) registerRequests() {
 	show := get("show", "/v1/requests/{id}", "Show one request by its id or its code")
 	serve(r, show, func(ctx context.Context, in *named) (wire.Request, error) {
 		found, err := r.engine.Show(ctx, who(ctx), in.ID)
-		return told(r.engine.WithLately(ctx, who(ctx), found), err)
+		return told(r.engine.WithRecentActivity(ctx, who(ctx), found), err)
 	})
 	serve(r, get("history", "/v1/history", "List what is settled, oldest first, without details"), r.history)
 	huma.Register(r.srv.API, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)

@@ -86,11 +86,11 @@ type Config struct {
 	EventHandler agents.EventHandler
 	Clock        timing.Clock
 	Log          *slog.Logger
-	// Hold returns true when this daemon is the one of several that runs the agents, and false when its context ends before that; nil:
+	// AwaitLease returns true when this daemon is the one of several that runs the agents, and false when its context ends before that; nil:
 	// there are no others.
-	Hold func(context.Context) bool
-	// Holds returns nil while that is so, and is called before each message.
-	Holds func(context.Context) error
+	AwaitLease func(context.Context) bool
+	// CheckLease returns nil while that is so, and is called before each message.
+	CheckLease func(context.Context) error
 }
 
 // Hosts are the hosts of all our own agents. It is safe for concurrent use.
@@ -101,13 +101,13 @@ type Hosts struct {
 	log        *slog.Logger
 	hosts      []*host
 	eventRelay *eventRelay // nil: nobody handles events
-	hold       func(context.Context) bool
-	holds      func(context.Context) error // see Config.Holds
+	awaitLease func(context.Context) bool
+	checkLease func(context.Context) error // see Config.CheckLease
 }
 
 // New makes a host for each agent, in order. It starts nothing: call [Hosts.Recover], then [Hosts.Run].
 func New(c Config) *Hosts {
-	a := &Hosts{dir: c.Directory, store: c.Store, clock: c.Clock, log: c.Log, hold: c.Hold, holds: c.Holds}
+	a := &Hosts{dir: c.Directory, store: c.Store, clock: c.Clock, log: c.Log, awaitLease: c.AwaitLease, checkLease: c.CheckLease}
 	for _, r := range c.Residents {
 		a.hosts = append(a.hosts, &host{
 			Hosts: a, resident: r, bond: r.Binding(), log: c.Log.With("agent", r.Binding().Agent),
@@ -151,7 +151,7 @@ func (a *Hosts) LookAgain() {
 
 // Run runs the agents, delivers messages both ways and passes events on, until ctx ends, once no other daemon does.
 func (a *Hosts) Run(ctx context.Context) error {
-	if a.hold != nil && !a.hold(ctx) {
+	if a.awaitLease != nil && !a.awaitLease(ctx) {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -163,7 +163,7 @@ func (h *host) talk(ctx context.Context, u permissions.AgentMessage) (ref string
 	}
 	codes, err := shared.Codes(ctx, h.store)
 	if err == nil {
-		err = h.holds(ctx)
+		err = h.checkLease(ctx)
 	}
 	if err != nil {
 		return "", false, err

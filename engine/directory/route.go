@@ -39,7 +39,7 @@ type Settings struct {
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// For the daemon's own agents, by the caller's name ("agent:helper"); see also [Settings.PolicyOf].
-	Bonds    map[string]permissions.Binding // their persons: who is asked if no route says it
+	Bindings map[string]permissions.Binding // their persons: who is asked if no route says it
 	Policies map[string]permissions.Policy  // instead of Policy
 	Holdings map[string][]permissions.Tag   // granted by the configuration
 
@@ -161,7 +161,7 @@ func (g *grantRules) rules(caller permissions.Caller, live []permissions.Grant) 
 			}
 			continue
 		}
-		if _, problems := rules.Compile([]rules.Rule{one}); grant.Rule != "" && rules.Failed(problems) == nil {
+		if _, problems := rules.Compile([]rules.Rule{one}); grant.Rule != "" && rules.FirstError(problems) == nil {
 			all, c.ids = append(all, one), append(c.ids, grant.ID)
 		}
 	}
@@ -191,14 +191,14 @@ func (s *Settings) Propose(
 		}
 		return call
 	}
-	var past []rules.Past
+	var past []rules.PastCall
 	for _, q := range earlier {
 		if q.DecidedVia == permissions.ViaGrant || q.ID == r.ID {
 			continue
 		}
 		for _, c := range q.ToolCalls() {
 			_, allowed := c.Answer.Scope()
-			past = append(past, rules.Past{Call: at(q, c), Allowed: allowed, Denied: c.Answer == permissions.Deny})
+			past = append(past, rules.PastCall{Call: at(q, c), Allowed: allowed, Denied: c.Answer == permissions.Deny})
 		}
 	}
 	call := at(r, r.ToolCalls()[0])
@@ -212,7 +212,7 @@ func (s *Settings) Propose(
 	}
 	return permissions.Proposal{
 		Rule:         permissions.NewGrantedRule(proposed.Allow, proposed.In, ""),
-		Descriptions: proposed.Says, PastCount: proposed.Past, Allowed: proposed.Allowed, NotCovered: proposed.Not,
+		Descriptions: proposed.Descriptions, PastCount: proposed.PastCount, Allowed: proposed.Allowed, NotCovered: proposed.NotCovered,
 	}, ""
 }
 
@@ -229,7 +229,7 @@ func (s *Settings) reachesOwn(allow []string) bool {
 func (s *Settings) WhyNotGive(r permissions.Request, allow []string, in string) (why string) {
 	rule := rules.Rule{Allow: allow, In: in}
 	set, found := rules.Compile([]rules.Rule{rule})
-	if err := rules.Failed(found); err != nil {
+	if err := rules.FirstError(found); err != nil {
 		return err.Error()
 	}
 	route, _ := s.RouteOf(r)
@@ -434,7 +434,7 @@ func glob(pattern, name string) bool {
 
 // owner returns the owner of a caller: its token's person, else the person of the account it runs as; empty: nobody.
 func (s *Settings) owner(c permissions.Caller) string {
-	if bond, found := valueForAgent(s.Bonds, c); found {
+	if bond, found := valueForAgent(s.Bindings, c); found {
 		return bond.Person
 	}
 	name := s.owners[c.Name]
@@ -573,7 +573,7 @@ func (s *Settings) routesOf(r permissions.Request) (all []Route) {
 			return all
 		}
 	}
-	if bond, found := valueForAgent(s.Bonds, r.Caller); found {
+	if bond, found := valueForAgent(s.Bindings, r.Caller); found {
 		return append(all, Route{Ask: []string{bond.Person}, Quorum: 1})
 	}
 	return nil
@@ -872,6 +872,6 @@ func (s *Settings) Editable(r permissions.Request) error {
 
 // HasAgent reports whether an agent of the daemon's own has that name.
 func (s *Settings) HasAgent(name string) bool {
-	_, ours := valueForAgent(s.Bonds, permissions.Caller{Name: "agent:" + name})
+	_, ours := valueForAgent(s.Bindings, permissions.Caller{Name: "agent:" + name})
 	return ours
 }

@@ -173,7 +173,7 @@ func (d *Directory) AgentMuted(c permissions.Caller, session string) error {
 func (d *Directory) AgentNamed(ctx context.Context, name, person string) (caller string, err error) {
 	s := d.Settings()
 	var names []string
-	for full := range s.Bonds {
+	for full := range s.Bindings {
 		names = append(names, full)
 	}
 	tokens, err := d.store.Tokens(ctx)

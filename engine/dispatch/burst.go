@@ -72,13 +72,13 @@ func (d *Dispatch) burstOf(
 	return b, in, nil
 }
 
-// crowded reports whether a prompt is listed instead of being sent in a message of its own: it was never shown, and so many others
+// isCrowded reports whether a prompt is listed instead of being sent in a message of its own: it was never shown, and so many others
 // that its person got lately still wait.
-func (l *lane) crowded(ctx context.Context, r permissions.Request, cp permissions.Copy) bool {
+func (l *lane) isCrowded(ctx context.Context, r permissions.Request, cp permissions.Copy) bool {
 	_, lists := l.connector.(connectors.BurstSender)
 	most := l.service.dir.Settings().Limits.MaxCards
 	maps.DeleteFunc(l.recent, func(_ permissions.ID, at time.Duration) bool { return l.elapsed()-at > burstWithin })
-	if !lists || most < 1 || len(l.recent) < most || !l.joins(r, cp) {
+	if !lists || most < 1 || len(l.recent) < most || !l.canBeListed(r, cp) {
 		return false
 	}
 	maps.DeleteFunc(l.recent, func(id permissions.ID, _ time.Duration) bool {
@@ -88,15 +88,15 @@ func (l *lane) crowded(ctx context.Context, r permissions.Request, cp permission
 	return len(l.recent) >= most
 }
 
-// joins reports whether a prompt was never shown and can be listed.
-func (l *lane) joins(r permissions.Request, cp permissions.Copy) bool {
+// canBeListed reports whether a prompt was never shown and can be listed.
+func (l *lane) canBeListed(r permissions.Request, cp permissions.Copy) bool {
 	return r.State == permissions.Pending && l.isStale(r, cp) && chatOf(cp) == l.chat && cp.Group == "" && cp.SentAt.IsZero() &&
 		cp.Ref == "" && cp.Burst == "" && l.heldBackFor(r, cp, nil) == 0
 }
 
-// list brings the list with cp up to date. A copy that is on none joins the newest, with everything else that is still to be shown
+// updateList brings the list with cp up to date. A copy that is on none joins the newest, with everything else that is still to be shown
 // in this chat; when that is full or old, they begin another. Edits are at least burstEvery apart.
-func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
+func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
 	e, via, ref := l.service, l.connector.Name(), cp.Burst
 	if ref == "" && l.newest.size < connectors.MaxBurst && l.elapsed()-l.newest.joined <= burstWithin {
 		ref = l.newest.ref
@@ -118,7 +118,7 @@ func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.C
 	}
 	had := len(copies)
 	if cp.Burst == "" {
-		more, err := l.joining(ctx, r.ID, connectors.MaxBurst-had)
+		more, err := l.copiesToList(ctx, r.ID, connectors.MaxBurst-had)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.C
 		l.newest = burst{}
 		return l.unlist(ctx, in)
 	}
-	if errors.Is(err, connectors.ErrUnreachable) || err != nil && cp.SentAt.IsZero() && l.patience(cp) <= 0 {
+	if errors.Is(err, connectors.ErrUnreachable) || err != nil && cp.SentAt.IsZero() && l.remainingTime(cp) <= 0 {
 		return l.fail(ctx, r, cp, err.Error())
 	}
 	if err != nil {
@@ -174,7 +174,7 @@ func (l *lane) noteList(
 		if c.Burst == "" {
 			s.SentAt, s.ChannelTime, l.recent[c.Request] = sentAt, dated, l.elapsed()
 		}
-		if err := l.note(ctx, s); err != nil {
+		if err := l.storeSent(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -193,8 +193,8 @@ func (l *lane) sendList(ctx context.Context, ref string, b connectors.Burst) (st
 	return ref, sender.EditBurst(ctx, ref, b)
 }
 
-// joining returns the copies in this lane that join a list, that of the request first among them, at most so many.
-func (l *lane) joining(ctx context.Context, first permissions.ID, most int) (join []permissions.Copy, err error) {
+// copiesToList returns the copies in this lane that join a list, that of the request first among them, at most so many.
+func (l *lane) copiesToList(ctx context.Context, first permissions.ID, most int) (join []permissions.Copy, err error) {
 	l.mu.Lock()
 	ids := []permissions.ID{first}
 	for id := range l.unshown {
@@ -210,7 +210,7 @@ func (l *lane) joining(ctx context.Context, first permissions.ID, most int) (joi
 			return nil, err
 		}
 		for _, cp := range copies {
-			if l.joins(r, cp) && len(join) < most {
+			if l.canBeListed(r, cp) && len(join) < most {
 				join = append(join, cp)
 			}
 		}
@@ -224,7 +224,7 @@ func (l *lane) unlist(ctx context.Context, copies []permissions.Copy) error {
 		if cp.Burst == "" || cp.Ref != cp.Burst {
 			continue
 		}
-		if err := l.anew(ctx, cp); err != nil { // Burst stays, so that it joins no other list
+		if err := l.resetShown(ctx, cp); err != nil { // Burst stays, so that it joins no other list
 			return err
 		}
 	}

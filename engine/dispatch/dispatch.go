@@ -33,14 +33,14 @@ type Store interface {
 	// Pending lists at most limit pending requests created after the one named (empty: from the first; -N: the last N), oldest first;
 	// asked, if not empty, keeps only those with that recipient.
 	Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error)
-	// Lately returns what the caller of r did before it; Last has only what was put to that person.
-	Lately(ctx context.Context, r permissions.Request, person string) (permissions.RecentActivity, error)
+	// RecentActivity returns what the caller of r did before it; Last has only what was put to that person.
+	RecentActivity(ctx context.Context, r permissions.Request, person string) (permissions.RecentActivity, error)
 	// CountPending returns how many requests are pending.
 	CountPending(ctx context.Context) (int, error)
 	// Grant returns one grant, or refuses with [permissions.CodeUnknown].
 	Grant(ctx context.Context, id permissions.ID) (permissions.Grant, error)
-	// Ran lists at most limit of the requests that ran under a grant, newest first.
-	Ran(ctx context.Context, grant permissions.ID, limit int) ([]permissions.Request, error)
+	// RanUnder lists at most limit of the requests that ran under a grant, newest first.
+	RanUnder(ctx context.Context, grant permissions.ID, limit int) ([]permissions.Request, error)
 
 	// Notices lists at most limit unsent notices, after the one named, oldest first.
 	Notices(ctx context.Context, after permissions.ID, limit int) ([]permissions.Notice, error)
@@ -109,11 +109,11 @@ type Config struct {
 	Log       *slog.Logger
 	// History lists what is settled, for digests.
 	History func(context.Context, permissions.HistoryQuery) ([]permissions.Request, error)
-	// Hold returns true when this daemon is the one of several that sends, and false when its context ends before that; nil: there are
+	// AwaitLease returns true when this daemon is the one of several that sends, and false when its context ends before that; nil: there are
 	// no others.
-	Hold func(context.Context) bool
-	// Holds returns nil while that is so, and is called before each message and edit.
-	Holds func(context.Context) error
+	AwaitLease func(context.Context) bool
+	// CheckLease returns nil while that is so, and is called before each message and edit.
+	CheckLease func(context.Context) error
 }
 
 // Dispatch sends prompts and notices to people. It is safe for concurrent use.
@@ -132,14 +132,14 @@ type Dispatch struct {
 	moves       atomic.Pointer[map[string]string] // groups that have another id now
 	lost        sync.Map                          // by chatKey: why a chat cannot be written to, one *string per call of ChatLost
 	reminded    sync.Map                          // by person, or [groupKey]: the last [reminder]
-	lately      latelyCache
+	lately      recentCache
 	approved    approvals
 	titles      sync.Map // by titleKey: what pending messages show no more than the title of
 	quieted     sync.Map // by quietKey: the notice of the digest
 	history     func(context.Context, permissions.HistoryQuery) ([]permissions.Request, error)
-	hold        func(context.Context) bool  // nil: there are no other daemons
-	holds       func(context.Context) error // see Config.Holds
-	sends       atomic.Bool                 // this daemon is the one that sends
+	awaitLease  func(context.Context) bool  // nil: there are no other daemons
+	checkLease  func(context.Context) error // see Config.CheckLease
+	isSender    atomic.Bool                 // this daemon is the one that sends
 	missed      timing.Signal               // other daemons changed copies or notices
 }
 
@@ -148,9 +148,9 @@ type Dispatch struct {
 func New(c Config) *Dispatch {
 	d := &Dispatch{
 		store: c.Store, dir: c.Directory, registry: c.Registry, clock: c.Clock, log: c.Log, changed: timing.NewSignal(),
-		history: c.History, hold: c.Hold, holds: c.Holds, missed: timing.NewSignal(),
+		history: c.History, awaitLease: c.AwaitLease, checkLease: c.CheckLease, missed: timing.NewSignal(),
 	}
-	d.sends.Store(d.hold == nil)
+	d.isSender.Store(d.awaitLease == nil)
 	d.moves.Store(&map[string]string{})
 	d.changed.Notify() // the settings may have changed while the daemon was down
 	d.reconciler = &reconciler{service: d, workQueue: newWorkQueue(c.Clock.Elapsed, c.Log)}
@@ -164,11 +164,11 @@ func (d *Dispatch) Connect(channels ...connectors.Connector) {
 	}
 }
 
-// Sends reports whether this daemon sends, or another one on the same database does. Who does not cannot know whom a request reaches.
-func (d *Dispatch) Sends() bool { return d.sends.Load() }
+// IsSender reports whether this daemon sends, or another one on the same database does. Who does not cannot know whom a request reaches.
+func (d *Dispatch) IsSender() bool { return d.isSender.Load() }
 
-// Missed says that other daemons have changed something about which no entry of the audit is.
-func (d *Dispatch) Missed() { d.missed.Notify() }
+// NoteMissed says that other daemons have changed something about which no entry of the audit is.
+func (d *Dispatch) NoteMissed() { d.missed.Notify() }
 
 // catchUpMissed looks for what other daemons have changed, at most once in a while, until ctx ends.
 func (d *Dispatch) catchUpMissed(ctx context.Context) error {
@@ -188,17 +188,17 @@ func (d *Dispatch) catchUpMissed(ctx context.Context) error {
 
 // Run keeps prompts up to date and sends notices until ctx ends, once no other daemon does.
 func (d *Dispatch) Run(ctx context.Context) error {
-	if d.hold != nil {
-		if !d.hold(ctx) {
+	if d.awaitLease != nil {
+		if !d.awaitLease(ctx) {
 			return nil
 		}
-		d.sends.Store(true)
+		d.isSender.Store(true)
 		d.changed.Notify() // what this daemon did not follow until now
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.catchUpMissed(ctx) })
 	group.Go(func() error { return d.follow(ctx) })
-	if d.hold == nil { // else they may wait for another daemon
+	if d.awaitLease == nil { // else they may wait for another daemon
 		group.Go(func() error { return d.noteAbsence(ctx) })
 	}
 	group.Go(func() error { return d.reroute(ctx) })
@@ -213,7 +213,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 
 // Reconsider looks soon whether a request reaches enough people.
 func (d *Dispatch) Reconsider(id permissions.ID) {
-	if d.Sends() {
+	if d.IsSender() {
 		d.reconciler.Enqueue(id)
 	}
 }
@@ -222,7 +222,7 @@ func (d *Dispatch) Reconsider(id permissions.ID) {
 func (d *Dispatch) ForgetShown(ctx context.Context) error {
 	for _, c := range d.dispatchers {
 		_, follows := c.connector.(connectors.Follower)
-		if _, forgets := c.connector.(connectors.EphemeralChannel); forgets && (d.hold == nil || !follows) {
+		if _, forgets := c.connector.(connectors.EphemeralChannel); forgets && (d.awaitLease == nil || !follows) {
 			if err := d.store.ForgetCopies(ctx, c.connector.Name()); err != nil {
 				return err
 			}
@@ -268,8 +268,8 @@ func (d *Dispatch) relay(ctx context.Context, feed *registry.Feed) {
 	}
 }
 
-// HeardUntil returns until when everything that people did has arrived; zero while a channel does not know.
-func (d *Dispatch) HeardUntil(stops bool) time.Time {
+// ReceivedUntil returns until when everything that people did has arrived; zero while a channel does not know.
+func (d *Dispatch) ReceivedUntil(stops bool) time.Time {
 	at := d.clock.Now()
 	for _, c := range d.dispatchers {
 		if h, knows := c.connector.(connectors.ReceiptTracker); knows {

@@ -28,7 +28,7 @@ type dispatcher struct {
 	service   *Dispatch
 	connector connectors.Connector
 
-	ahead atomic.Int64 // nanoseconds that the channel's clock is ahead of the machine's, by its last prompt
+	clockLead atomic.Int64 // nanoseconds that the channel's clock is ahead of the machine's, by its last prompt
 
 	mu    sync.Mutex
 	lanes map[chat]*lane
@@ -60,9 +60,9 @@ type lane struct {
 	newest burst
 	opened map[permissions.ID]permissions.Copy
 
-	mu      sync.Mutex                  // guards the fields below
-	seen    map[permissions.ID]look     // of pending requests
-	unshown map[permissions.ID]*attempt // prompts of pending requests
+	mu      sync.Mutex                    // guards the fields below
+	seen    map[permissions.ID]shownState // of pending requests
+	unshown map[permissions.ID]*attempt   // prompts of pending requests
 }
 
 // sending is a message that was sent or edited: the copy afterwards, its former message id, and, read before sending,
@@ -82,7 +82,7 @@ type titleKey struct {
 	chat      chat
 }
 
-func titleOf(cp permissions.Copy) titleKey { return titleKey{cp.Request, cp.Connector, chatOf(cp)} }
+func titleKeyOf(cp permissions.Copy) titleKey { return titleKey{cp.Request, cp.Connector, chatOf(cp)} }
 
 // TitleAlone reports whether a person's messages about a request in a channel may show no more than its title, whatever they may show by
 // now.
@@ -94,13 +94,13 @@ func (d *Dispatch) TitleAlone(ctx context.Context, id permissions.ID, via, perso
 	}
 	copies, err := d.store.Copies(ctx, id)
 	return slices.ContainsFunc(copies, func(cp permissions.Copy) bool {
-		_, title := d.titles.Load(titleOf(cp))
+		_, title := d.titles.Load(titleKeyOf(cp))
 		return title && cp.Person == person && cp.Connector == via
 	}), shared.Broken(err)
 }
 
-// look is the content of a prompt's last edit, without its waiters.
-type look struct {
+// shownState is the content of a prompt's last edit, without its waiters.
+type shownState struct {
 	at                     time.Duration
 	votes, asked, answered int
 	deadline               time.Time
@@ -123,8 +123,8 @@ const (
 	presenceEvery = 5 * time.Second
 	// lateEvery is the interval of the check for prompts that were not delivered in time.
 	lateEvery = 500 * time.Millisecond
-	// lastWord is how long a call may go on sending a prompt after its request has ended: others wait for it.
-	lastWord = 3 * time.Second
+	// sendGrace is how long a call may go on sending a prompt after its request has ended: others wait for it.
+	sendGrace = 3 * time.Second
 )
 
 func newDispatcher(e *Dispatch, c connectors.Connector) *dispatcher {
@@ -165,14 +165,14 @@ func (c *dispatcher) assign(ctx context.Context, id permissions.ID, group *errgr
 		if l == nil {
 			l = &lane{
 				dispatcher: c, chat: chatOf(cp), workQueue: newWorkQueue(c.elapsed, c.log),
-				seen: map[permissions.ID]look{}, unshown: map[permissions.ID]*attempt{}, unnoted: map[permissions.ID]sending{},
+				seen: map[permissions.ID]shownState{}, unshown: map[permissions.ID]*attempt{}, unnoted: map[permissions.ID]sending{},
 				recent: map[permissions.ID]time.Duration{}, listed: map[string]time.Duration{}, opened: map[permissions.ID]permissions.Copy{},
 			}
 			c.lanes[l.chat] = l
 			group.Go(func() error { return l.workQueue.run(ctx, l.deliver) })
 		}
 		c.mu.Unlock()
-		l.enqueue(r, eldest(cp, copies), copies)
+		l.enqueue(r, shownInGroup(cp, copies), copies)
 	}
 	return err
 }
@@ -188,7 +188,7 @@ func (l *lane) enqueue(r permissions.Request, cp permissions.Copy, copies []perm
 	switch was, edited := l.seen[r.ID]; {
 	case r.State != permissions.Pending:
 		if as = settledEdit; l.unshown[r.ID] != nil && l.unshown[r.ID].stop != nil {
-			time.AfterFunc(lastWord, l.unshown[r.ID].stop)
+			time.AfterFunc(sendGrace, l.unshown[r.ID].stop)
 		}
 	case cp.SentAt.IsZero():
 		as = firstCard
@@ -202,9 +202,9 @@ func (l *lane) enqueue(r permissions.Request, cp permissions.Copy, copies []perm
 	l.put(r.ID, as)
 }
 
-// lookOf returns the visible content of a pending request, without its waiters.
-func lookOf(r permissions.Request) look {
-	l := look{votes: len(r.Votes), asked: len(r.Asked), deadline: r.Deadline}
+// shownStateOf returns the visible content of a pending request, without its waiters.
+func shownStateOf(r permissions.Request) shownState {
+	l := shownState{votes: len(r.Votes), asked: len(r.Asked), deadline: r.Deadline}
 	for _, c := range r.Calls {
 		if c.Answer != "" {
 			l.answered++
@@ -213,8 +213,8 @@ func lookOf(r permissions.Request) look {
 	return l
 }
 
-func (l look) same(r permissions.Request) bool {
-	is := lookOf(r)
+func (l shownState) same(r permissions.Request) bool {
+	is := shownStateOf(r)
 	is.at = l.at
 	return is == l
 }
@@ -222,7 +222,7 @@ func (l look) same(r permissions.Request) bool {
 // deliver brings this lane's copy of one request up to date. An error means that it should be retried.
 func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	if s, sent := l.unnoted[id]; sent {
-		if err := l.note(ctx, s); err != nil && permissions.AsRefusal(err) == nil { // a refusal: the row is gone
+		if err := l.storeSent(ctx, s); err != nil && permissions.AsRefusal(err) == nil { // a refusal: the row is gone
 			return err
 		}
 		delete(l.unnoted, id)
@@ -233,7 +233,7 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	}
 	at := slices.IndexFunc(copies, func(cp permissions.Copy) bool { return l.isStale(r, cp) && chatOf(cp) == l.chat })
 	if at >= 0 {
-		cp := eldest(copies[at], copies)
+		cp := shownInGroup(copies[at], copies)
 		if after := max(l.heldBackFor(r, cp, copies), l.background(r, cp)); after > 0 {
 			return &unfinished{errHeldBack, after}
 		}
@@ -241,7 +241,7 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 			return err
 		}
 	} else if cp, is := l.opened[id]; is && there {
-		if err := l.list(ctx, r, cp); err != nil {
+		if err := l.updateList(ctx, r, cp); err != nil {
 			return err
 		}
 	}
@@ -255,15 +255,15 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	return nil
 }
 
-// errHeldBack is the error of a copy that is held back (see hold).
+// errHeldBack is the error of a copy that is held back (see phoneDelay).
 var errHeldBack = errors.New("prompt held back")
 
-// heldBackFor returns how long a copy is still held back (see hold and inGroupAt). A copy that is due later than these
+// heldBackFor returns how long a copy is still held back (see phoneDelay and inGroupAt). A copy that is due later than these
 // allow was planned before the clock was set back, and is sent.
 func (c *dispatcher) heldBackFor(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) time.Duration {
 	s := c.service.dir.Settings()
 	person, _ := s.Person(cp.Person)
-	most := max(aheadFor, hold(c.connector, person, r))
+	most := max(followUpWait, phoneDelay(c.connector, person, r))
 	if first := s.SingleRecipient(r); cp.Group != "" && slices.ContainsFunc(copies, func(o permissions.Copy) bool {
 		return o.Person == first && o.Failed == "" && c.service.inChat(o)
 	}) {
@@ -273,7 +273,7 @@ func (c *dispatcher) heldBackFor(r permissions.Request, cp permissions.Copy, cop
 	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > most {
 		return 0
 	}
-	return max(ahead, retryLeast)
+	return max(ahead, minRetry)
 }
 
 // dueInGroup is when a copy is due; one in a group, when the first one there is.
@@ -302,7 +302,7 @@ func (l *lane) background(r permissions.Request, cp permissions.Copy) time.Durat
 // bringUpToDate sends or edits one copy. When the channel asks to slow down, the rank that failed and everything less
 // urgent pauses; new prompts are not delayed by an edit.
 func (l *lane) bringUpToDate(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
-	err := l.service.holds(ctx)
+	err := l.service.checkLease(ctx)
 	if err == nil {
 		err = l.show(ctx, r, cp, copies)
 	}
@@ -315,7 +315,7 @@ func (l *lane) bringUpToDate(ctx context.Context, r permissions.Request, cp perm
 	if cp.SentAt.IsZero() {
 		as = firstCard
 	} else if err == nil && r.State == permissions.Pending {
-		is := lookOf(r)
+		is := shownStateOf(r)
 		is.at = l.elapsed()
 		l.seen[r.ID] = is
 	}
@@ -365,8 +365,8 @@ func (l *lane) overdue() map[permissions.ID]string {
 // delayedAfter is how long a due prompt may be on its way before it counts as delayed.
 const delayedAfter = 10 * time.Second
 
-// delays reports whether a copy that was never shown is due, and its channel has failed to take it or has not answered.
-func (c *dispatcher) delays(cp permissions.Copy) bool {
+// isDelayed reports whether a copy that was never shown is due, and its channel has failed to take it or has not answered.
+func (c *dispatcher) isDelayed(cp permissions.Copy) bool {
 	c.mu.Lock()
 	l := c.lanes[chatOf(cp)]
 	c.mu.Unlock()
@@ -386,7 +386,7 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 		return err
 	}
 	for _, cp := range copies {
-		if l.isStale(r, cp) && chatOf(cp) == l.chat && eldest(cp, copies).SentAt.IsZero() && r.State == permissions.Pending {
+		if l.isStale(r, cp) && chatOf(cp) == l.chat && shownInGroup(cp, copies).SentAt.IsZero() && r.State == permissions.Pending {
 			if err := l.fail(ctx, r, cp, why); err != nil {
 				return err
 			}
@@ -399,8 +399,8 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 	return nil
 }
 
-// patience is how long a copy that was never shown is still tried, by the stricter clock: the wall clock may be set.
-func (l *lane) patience(cp permissions.Copy) time.Duration {
+// remainingTime is how long a copy that was never shown is still tried, by the stricter clock: the wall clock may be set.
+func (l *lane) remainingTime(cp permissions.Copy) time.Duration {
 	within := l.service.dir.Settings().Approvals.DeliverWithin
 	byWall, passing := cp.DueAt.Add(within).Sub(l.service.clock.Now()), within
 	l.mu.Lock()
@@ -411,8 +411,8 @@ func (l *lane) patience(cp permissions.Copy) time.Duration {
 	return min(byWall, passing)
 }
 
-// eldest returns the shown copy in the group of cp, if any: they are one message, which a new recipient joins.
-func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
+// shownInGroup returns the shown copy in the group of cp, if any: they are one message, which a new recipient joins.
+func shownInGroup(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 	for _, other := range copies {
 		if cp.Group != "" && other.Connector == cp.Connector && other.Group == cp.Group && !other.SentAt.IsZero() {
 			return other
@@ -430,8 +430,8 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if err != nil || !shows {
 		return err
 	}
-	if cp.Burst != "" && cp.Ref == cp.Burst || l.crowded(ctx, r, cp) {
-		return l.list(ctx, r, cp)
+	if cp.Burst != "" && cp.Ref == cp.Burst || l.isCrowded(ctx, r, cp) {
+		return l.updateList(ctx, r, cp)
 	}
 	prompt := e.Prompt(ctx, r, cp, person, copies)
 	s.title, prompt.Untitled = l.titled(prompt.Request, cp)
@@ -449,7 +449,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	l.refresh(&prompt, &r, cp, &began)
 	switch editor, edits := l.connector.(connectors.Editor); {
 	case decidedInPrivate(r, cp, copies):
-		cp.Ref, err = l.report(ctx, prompt)
+		cp.Ref, err = l.reportOutcome(ctx, prompt)
 	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
 		return l.fail(ctx, r, cp, "settled before it was shown")
 	case again, names && cp.SentAt.IsZero() && r.State == permissions.Pending:
@@ -459,7 +459,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	case edits:
 		err = editor.Edit(ctx, cp.Ref, prompt)
 		if errors.Is(err, connectors.ErrResend) && cp.Group == "" && r.State == permissions.Pending {
-			return l.anew(ctx, cp)
+			return l.resetShown(ctx, cp)
 		}
 		if errors.Is(err, connectors.ErrResend) {
 			under := cp
@@ -476,19 +476,19 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if renamed := (*connectors.GroupRenamedError)(nil); errors.As(err, &renamed) {
 		return errors.Join(err, e.RenameGroup(ctx, prompt.Group, renamed.Now)) // the retry uses the new id
 	}
-	if errors.Is(err, connectors.ErrUnreachable) || (err != nil && cp.SentAt.IsZero() && l.patience(cp) <= 0) {
+	if errors.Is(err, connectors.ErrUnreachable) || (err != nil && cp.SentAt.IsZero() && l.remainingTime(cp) <= 0) {
 		return l.fail(ctx, r, cp, err.Error())
 	}
 	if err != nil {
 		return err
 	}
 	s.Copy = cp
-	return l.arrived(ctx, r, s, since, began)
+	return l.noteArrival(ctx, r, s, since, began)
 }
 
-// arrived notes a message that was sent or edited by a call that began then, or that may be there since before, and brings its list up
+// noteArrival notes a message that was sent or edited by a call that began then, or that may be there since before, and brings its list up
 // to date.
-func (l *lane) arrived(ctx context.Context, r permissions.Request, s sending, since, began time.Time) error {
+func (l *lane) noteArrival(ctx context.Context, r permissions.Request, s sending, since, began time.Time) error {
 	if s.SentAt.IsZero() {
 		l.recent[r.ID] = l.elapsed()
 	}
@@ -496,16 +496,16 @@ func (l *lane) arrived(ctx context.Context, r permissions.Request, s sending, si
 		s.SentAt, s.ChannelTime = time.Time{}, time.Time{} // of the list, which has not all of it
 	}
 	s.Shown = l.shownAt(r)
-	s.Copy = l.dated(s.Copy, since, began)
-	if err := l.note(ctx, s); err != nil || s.Burst == "" {
+	s.Copy = l.withSendTime(s.Copy, since, began)
+	if err := l.storeSent(ctx, s); err != nil || s.Burst == "" {
 		return err
 	}
 	l.opened[r.ID] = s.Copy
-	return l.list(ctx, r, s.Copy)
+	return l.updateList(ctx, r, s.Copy)
 }
 
-// anew has a copy shown as if it never had been: what its person saw was another account's, or not all of it.
-func (l *lane) anew(ctx context.Context, cp permissions.Copy) error {
+// resetShown has a copy shown as if it never had been: what its person saw was another account's, or not all of it.
+func (l *lane) resetShown(ctx context.Context, cp permissions.Copy) error {
 	cp.SentAt, cp.ChannelTime, cp.DueAt = time.Time{}, time.Time{}, l.service.clock.Stamp()
 	err := l.service.store.SendAgain(ctx, cp)
 	l.dispatcher.Enqueue(cp.Request) // also after a store failure: the write may have succeeded
@@ -524,10 +524,10 @@ func (l *lane) shownAt(r permissions.Request) int64 {
 // more and is to show all.
 func (l *lane) titled(r permissions.Request, cp permissions.Copy) (title, untitled bool) {
 	if title = r.OnlyTitle && r.State == permissions.Pending; title {
-		l.service.titles.Store(titleOf(cp), true)
+		l.service.titles.Store(titleKeyOf(cp), true)
 		return true, false
 	}
-	_, untitled = l.service.titles.Load(titleOf(cp))
+	_, untitled = l.service.titles.Load(titleKeyOf(cp))
 	return false, untitled
 }
 
@@ -544,7 +544,7 @@ func (l *lane) recipient(
 	}
 	lost := e.lacksAccount(person, *cp)
 	if out := !known && left || person.Locked != ""; cp.Group == "" && cp.Ref != "" && (lost || out && cp.SentAt.IsZero()) {
-		if err := l.bar(ctx, cp, e.Prompt(ctx, r, *cp, person, copies)); err != nil {
+		if err := l.markUnanswerable(ctx, cp, e.Prompt(ctx, r, *cp, person, copies)); err != nil {
 			return person, false, err
 		}
 	}
@@ -552,16 +552,16 @@ func (l *lane) recipient(
 		return person, false, l.orphaned(ctx, r, *cp)
 	}
 	shows = person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // edit it to show that it can no longer be answered
-	if why := e.barred(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
+	if why := e.whyBarred(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
 		e.reconciler.Enqueue(r.ID)
-		return person, false, e.close(ctx, cp, why)
+		return person, false, e.closeCopy(ctx, cp, why)
 	}
 	return person, true, nil
 }
 
-// bar edits a message that its person can no longer answer to say so. One that an earlier process may have sent is forgotten then:
-// if its person can answer again, it is sent anew.
-func (l *lane) bar(ctx context.Context, cp *permissions.Copy, p connectors.Prompt) error {
+// markUnanswerable edits a message that its person can no longer answer to say so. One that an earlier process may have sent is forgotten
+// then: if its person can answer again, it is sent anew.
+func (l *lane) markUnanswerable(ctx context.Context, cp *permissions.Copy, p connectors.Prompt) error {
 	editor, edits := l.connector.(connectors.Editor)
 	if !edits {
 		return nil
@@ -583,8 +583,8 @@ func decidedInPrivate(r permissions.Request, cp permissions.Copy, copies []permi
 		dueInGroup(cp, copies).After(r.DecidedAt)
 }
 
-// report sends a settled prompt without a sound.
-func (l *lane) report(ctx context.Context, p connectors.Prompt) (ref string, err error) {
+// reportOutcome sends a settled prompt without a sound.
+func (l *lane) reportOutcome(ctx context.Context, p connectors.Prompt) (ref string, err error) {
 	p.Refresh, p.Silent = nil, true
 	return l.connector.Send(ctx, p)
 }
@@ -602,10 +602,10 @@ func (l *lane) send(ctx context.Context, cp permissions.Copy, p connectors.Promp
 	return l.connector.Send(call, p)
 }
 
-// note stores what was sent or edited, even while stopping, and applies what happened meanwhile. When another message
+// storeSent stores what was sent or edited, even while stopping, and applies what happened meanwhile. When another message
 // was taken for the prompt because somebody pressed its buttons, the new one becomes the prompt and the other says so.
 // The group may have been renamed, and the person's account changed or suspended.
-func (l *lane) note(ctx context.Context, s sending) error {
+func (l *lane) storeSent(ctx context.Context, s sending) error {
 	e := l.service
 	ctx, done := shared.Noting(ctx)
 	defer done()
@@ -622,7 +622,7 @@ func (l *lane) note(ctx context.Context, s sending) error {
 		return err
 	}
 	if e.redrawn.Load() == s.redrawn && !s.title {
-		e.titles.Delete(titleOf(s.Copy))
+		e.titles.Delete(titleKeyOf(s.Copy))
 	}
 	if e.redrawn.Load() != s.redrawn {
 		again := s.Copy
@@ -634,7 +634,7 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	}
 	found, lost := e.lost.Load(e.chatAt(s.Copy))
 	if why, isText := found.(*string); lost && isText && found != s.lost {
-		return e.abandon(ctx, []permissions.Copy{s.Copy}, *why)
+		return e.abandonCopies(ctx, []permissions.Copy{s.Copy}, *why)
 	}
 	return e.withhold(ctx, e.dir.Settings(), []permissions.Copy{s.Copy})
 }
@@ -658,8 +658,8 @@ func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) e
 	return nil
 }
 
-// errOver is the error of a prompt that must not be sent when its turn comes: the request is looked at again.
-var errOver = &unfinished{errors.New("prompt no longer to be sent"), retryLeast}
+// errEnded is the error of a prompt that must not be sent when its turn comes: the request is looked at again.
+var errEnded = &unfinished{errors.New("prompt no longer to be sent"), minRetry}
 
 // refresh lets the connector rebuild the prompt right before sending it, unless the request has ended or the person may
 // no longer be sent anything. It records the request and the time as they are then.
@@ -673,7 +673,7 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 		barred := cp.Group == "" && (!known || directory.AccountProblem(person, l.connector.Name()) != nil)
 		moved := cp.Group == "" && directory.AccountsChanged([]connectors.Person{p.To}, []connectors.Person{person})
 		if *r = is; !there || moved || cp.SentAt.IsZero() && (r.State != permissions.Pending || barred) {
-			return *p, errOver
+			return *p, errEnded
 		}
 		if *began = l.service.clock.Stamp(); begins {
 			to := person.Addresses[l.connector.Name()]
@@ -685,9 +685,9 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 	}
 }
 
-// dated returns a copy with its first send time: the time of the channel's reply if the channel dates messages itself,
+// withSendTime returns a copy with its first send time: the time of the channel's reply if the channel dates messages itself,
 // since quick answers are compared with that; else the time of the send.
-func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Copy {
+func (l *lane) withSendTime(cp permissions.Copy, since, began time.Time) permissions.Copy {
 	if !cp.SentAt.IsZero() {
 		return cp
 	}
@@ -717,12 +717,12 @@ func (l *lane) compareClocks(dated, began time.Time) {
 	case dated.Before(began.Add(-time.Second)):
 		ahead = dated.Sub(began)
 	}
-	l.ahead.Store(int64(ahead))
+	l.clockLead.Store(int64(ahead))
 }
 
 // skew returns the report on the channel's clock; nil: it agrees with the machine's, or is unknown.
 func (c *dispatcher) skew() error {
-	ahead, than := time.Duration(c.ahead.Load()).Round(time.Second), "behind"
+	ahead, than := time.Duration(c.clockLead.Load()).Round(time.Second), "behind"
 	if ahead < 0 {
 		than = "ahead of"
 	}

@@ -113,8 +113,8 @@ func (d *Dispatch) audience(r permissions.Request) (first connectors.Person, qui
 	return first, quiet && first.Name != ""
 }
 
-// stands returns the copy of r in its group that can be answered there; ok is false when there is none, or none yet.
-func (d *Dispatch) stands(ctx context.Context, r permissions.Request) (cp permissions.Copy, ok bool, err error) {
+// answerableInGroup returns the copy of r in its group that can be answered there; ok is false when there is none, or none yet.
+func (d *Dispatch) answerableInGroup(ctx context.Context, r permissions.Request) (cp permissions.Copy, ok bool, err error) {
 	if r.Group == "" {
 		return cp, false, nil
 	}
@@ -141,7 +141,7 @@ func (d *Dispatch) inGroupOnly(ctx context.Context, r permissions.Request, who s
 		case cp.Person != who || cp.Failed != "":
 		case cp.Group == "":
 			alone = true
-		case !eldest(cp, copies).SentAt.IsZero(): // its message, which one who is asked later joins
+		case !shownInGroup(cp, copies).SentAt.IsZero(): // its message, which one who is asked later joins
 			return true, err
 		case cp.DueAt.After(d.clock.Now().Add(-delayedAfter)):
 			only = true
@@ -159,7 +159,7 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 	}
 	quiet, via, copies := true, "", []permissions.Copy(nil)
 	for _, r := range rows {
-		cp, there, err := d.stands(ctx, r)
+		cp, there, err := d.answerableInGroup(ctx, r)
 		if err != nil {
 			return 0, err
 		}
@@ -181,14 +181,14 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 	case quiet && !n.Urgent:
 		return quietStep, nil
 	}
-	later, news := d.reminds(groupKey(notice.Group), notice)
+	later, news := d.reminderDelay(groupKey(notice.Group), notice)
 	switch {
 	case !news:
 		return 0, d.store.DeleteNotice(ctx, n.ID)
 	case later > 0:
 		return later, nil
 	}
-	if err := d.holds(ctx); err != nil {
+	if err := d.checkLease(ctx); err != nil {
 		return 0, err
 	}
 	brief, done := context.WithTimeout(ctx, tellTime)
@@ -199,7 +199,7 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 		return 0, errors.Join(err, d.RenameGroup(ctx, notice.Group, renamed.Now))
 	}
 	if errors.Is(err, connectors.ErrUnreachable) {
-		err = d.abandon(ctx, copies, err.Error())
+		err = d.abandonCopies(ctx, copies, err.Error())
 	}
 	if err != nil {
 		return 0, err
@@ -232,7 +232,7 @@ func (d *Dispatch) ChatLost(ctx context.Context, via, person, place, why string)
 		elsewhere := func(cp permissions.Copy) bool {
 			return cp.Connector != via || cp.Failed != "" || d.groupNow(cp.Group) != place || place == "" && cp.Person != person
 		}
-		return errors.Join(err, d.abandon(ctx, slices.DeleteFunc(copies, elsewhere), why))
+		return errors.Join(err, d.abandonCopies(ctx, slices.DeleteFunc(copies, elsewhere), why))
 	}))
 }
 
@@ -241,15 +241,15 @@ func (d *Dispatch) ChatLost(ctx context.Context, via, person, place, why string)
 func (d *Dispatch) ChatRecovered(ctx context.Context, via, person, place string) error {
 	d.lost.Delete(chatKey{via, chat{person, place}})
 	return shared.Broken(d.EveryPending(ctx, func(r permissions.Request) error {
-		return d.revive(ctx, r, func(cp permissions.Copy) bool {
+		return d.restoreCopies(ctx, r, func(cp permissions.Copy) bool {
 			back := cp.Person == person && cp.Group == "" || place != "" && d.groupNow(cp.Group) == place && !cp.SentAt.IsZero()
 			return cp.Connector == via && back
 		})
 	}))
 }
 
-// revive restores the failed copies of r for which is returns true.
-func (d *Dispatch) revive(ctx context.Context, r permissions.Request, is func(permissions.Copy) bool) error {
+// restoreCopies restores the failed copies of r for which is returns true.
+func (d *Dispatch) restoreCopies(ctx context.Context, r permissions.Request, is func(permissions.Copy) bool) error {
 	copies, err := d.store.Copies(ctx, r.ID)
 	for _, cp := range copies {
 		if cp.Failed != "" && err == nil && is(cp) {
@@ -262,8 +262,8 @@ func (d *Dispatch) revive(ctx context.Context, r permissions.Request, is func(pe
 	return err
 }
 
-// abandon fails copies in a chat that can no longer be written to; in a group, the recipients are asked individually.
-func (d *Dispatch) abandon(ctx context.Context, copies []permissions.Copy, why string) error {
+// abandonCopies fails copies in a chat that can no longer be written to; in a group, the recipients are asked individually.
+func (d *Dispatch) abandonCopies(ctx context.Context, copies []permissions.Copy, why string) error {
 	for _, cp := range copies {
 		cp.Failed = why
 		if err := d.store.MarkFailed(ctx, cp); err != nil {

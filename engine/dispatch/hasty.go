@@ -31,8 +31,8 @@ func (d *Dispatch) NoteApproval(person string) {
 	a.last[person] = a.last[person][max(0, len(a.last[person])-hastyMost):]
 }
 
-// Armed returns when a card that was shown at a time can be allowed by a person; the zero time if they are not hasty.
-func (d *Dispatch) Armed(person string, shown time.Time) time.Time {
+// AllowableAt returns when a card that was shown at a time can be allowed by a person; the zero time if they are not hasty.
+func (d *Dispatch) AllowableAt(person string, shown time.Time) time.Time {
 	a, now := &d.approved, d.clock.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -94,7 +94,7 @@ func (t *noticeSender) sendDue(ctx context.Context) (wait time.Duration, err err
 func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permissions.Notice) {
 	for _, n := range notices {
 		at := t.e.clock.Elapsed()
-		later, err := t.e.tell(ctx, n)
+		later, err := t.e.deliverNotice(ctx, n)
 		if err != nil {
 			at = t.e.clock.Elapsed()
 		}
@@ -121,8 +121,8 @@ func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permis
 	t.wake.Notify()
 }
 
-// tell sends one notice, or returns how long it has to wait. A notice that is pointless or undeliverable is deleted.
-func (d *Dispatch) tell(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
+// deliverNotice sends one notice, or returns how long it has to wait. A notice that is pointless or undeliverable is deleted.
+func (d *Dispatch) deliverNotice(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
 	if n.Group != "" {
 		return d.remindIn(ctx, n)
 	}
@@ -135,7 +135,7 @@ func (d *Dispatch) tell(ctx context.Context, n permissions.Notice) (later time.D
 		return quietStep, nil // the clock may be set, and hours change length with daylight saving
 	}
 	if n.About == permissions.AboutUnknownSenders {
-		return d.tellOfStrangers(ctx, n, person)
+		return d.notifyUnknownSenders(ctx, n, person)
 	}
 	notice := connectors.Notice{To: person, About: n.About, By: n.By}
 	if n.About == permissions.AboutQuiet {
@@ -147,7 +147,7 @@ func (d *Dispatch) tell(ctx context.Context, n permissions.Notice) (later time.D
 	if err != nil {
 		return 0, err
 	}
-	later, news := d.reminds(n.To, notice)
+	later, news := d.reminderDelay(n.To, notice)
 	if !there || !news {
 		return 0, d.store.DeleteNotice(ctx, n.ID)
 	}
@@ -169,9 +169,9 @@ type reminder struct {
 	of []connectors.Prompt
 }
 
-// reminds returns how long a reminder has to wait for the previous one; news is false if that one named everything that
+// reminderDelay returns how long a reminder has to wait for the previous one; news is false if that one named everything that
 // is still pending. Other notices never wait.
-func (d *Dispatch) reminds(who string, n connectors.Notice) (later time.Duration, news bool) {
+func (d *Dispatch) reminderDelay(who string, n connectors.Notice) (later time.Duration, news bool) {
 	was, sent := d.reminded.Load(who)
 	last, _ := was.(reminder)
 	if later = last.at + remindEvery - d.clock.Elapsed(); !sent || later <= 0 || n.About != permissions.AboutWaiting {
@@ -186,7 +186,7 @@ func (d *Dispatch) reminds(who string, n connectors.Notice) (later time.Duration
 
 // announce sends a notice if anybody can receive it. An error means that it should be retried.
 func (d *Dispatch) announce(ctx context.Context, n permissions.Notice, notice connectors.Notice) error {
-	err := d.say(ctx, notice)
+	err := d.sendNotice(ctx, notice)
 	if err == nil && n.About == permissions.AboutWaiting {
 		d.reminded.Store(n.To, reminder{d.clock.Elapsed(), notice.Waiting})
 	}
@@ -209,7 +209,7 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 			return false, nil // no longer stored
 		}
 		if err == nil && (n.About == permissions.AboutRevoked || notice.Grant.IsTrust()) {
-			notice.Ran, err = d.store.Ran(ctx, n.Subject, shared.RanMost)
+			notice.Ran, err = d.store.RanUnder(ctx, n.Subject, shared.RanMost)
 		}
 		return true, err
 	}
@@ -230,25 +230,27 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 		}
 		return true, nil
 	}
-	if told(n) {
+	if isFromCaller(n) {
 		notice.Told, notice.At, notice.Silent = n.CallerMessage, n.CreatedAt, n.CallerMessage.Silent
 		notice.Codes, err = shared.Codes(ctx, d.store)
 	}
 	return true, err
 }
 
-// told reports whether a notice was sent by a caller.
-func told(n permissions.Notice) bool { return slices.Contains(permissions.CallerSubjects(), n.About) }
+// isFromCaller reports whether a notice was sent by a caller.
+func isFromCaller(n permissions.Notice) bool {
+	return slices.Contains(permissions.CallerSubjects(), n.About)
+}
 
-// Hearing returns why a person cannot receive a notice; nil if a channel may accept it, now or later.
-func (d *Dispatch) Hearing(p connectors.Person) error {
+// CheckNotifiable returns why a person cannot receive a notice; nil if a channel may accept it, now or later.
+func (d *Dispatch) CheckNotifiable(p connectors.Person) error {
 	why := p.Name + " has no channel that takes notices"
 	for _, name := range d.channels(p) {
 		c, on := d.dir.Channel(name)
 		if _, tells := c.(connectors.Notifier); !on || !tells {
 			continue
 		}
-		err := reach(c, p)
+		err := checkReachable(c, p)
 		if err == nil {
 			return nil
 		}
@@ -266,7 +268,7 @@ func (d *Dispatch) waitingFor(ctx context.Context, to connectors.Person) ([]conn
 	}
 	var waiting []connectors.Prompt
 	for _, r := range rows {
-		if away, enough := d.dir.Settings().Away(r, d.clock.Now()); enough && isAmong(away, to.Name) || d.silenced(to.Name, r) {
+		if away, enough := d.dir.Settings().Away(r, d.clock.Now()); enough && isAmong(away, to.Name) || d.isSilenced(to.Name, r) {
 			continue
 		}
 		if elsewhere, err := d.inGroupOnly(ctx, r, to.Name); err != nil {
@@ -281,22 +283,22 @@ func (d *Dispatch) waitingFor(ctx context.Context, to connectors.Person) ([]conn
 	return waiting, nil
 }
 
-// say sends a notice through the person's first channel that accepts it, and on every screen as well. If there is none,
+// sendNotice sends a notice through the person's first channel that accepts it, and on every screen as well. If there is none,
 // the error matches [connectors.ErrUnreachable]; a temporary failure counts only while nobody else accepted it.
-func (d *Dispatch) say(ctx context.Context, n connectors.Notice) error {
+func (d *Dispatch) sendNotice(ctx context.Context, n connectors.Notice) error {
 	said, away := false, error(nil)
 	for _, name := range d.channels(n.To) {
 		c, on := d.dir.Channel(name)
 		teller, tells := c.(connectors.Notifier)
 		_, screen := c.(connectors.Screen)
-		if !on || !tells || (said && !screen) || reach(c, n.To) != nil {
+		if !on || !tells || (said && !screen) || checkReachable(c, n.To) != nil {
 			continue
 		}
-		aimed, err := d.aim(ctx, n, name)
+		aimed, err := d.forChannel(ctx, n, name)
 		if err != nil {
 			return err
 		}
-		if err := d.holds(ctx); err != nil {
+		if err := d.checkLease(ctx); err != nil {
 			return err
 		}
 		brief, done := context.WithTimeout(ctx, tellTime)
@@ -316,9 +318,9 @@ func (d *Dispatch) say(ctx context.Context, n connectors.Notice) error {
 	return &connectors.UnreachableError{Reason: n.To.Name + " has no channel that takes notices"}
 }
 
-// aim returns a notice as that channel may show it, with the message id there of each request of a reminder, so that the reminder can
-// point to it.
-func (d *Dispatch) aim(ctx context.Context, n connectors.Notice, connector string) (connectors.Notice, error) {
+// forChannel returns a notice as that channel may show it, with the message id there of each request of a reminder, so that the reminder
+// can point to it.
+func (d *Dispatch) forChannel(ctx context.Context, n connectors.Notice, connector string) (connectors.Notice, error) {
 	n.Waiting, n.Ran = slices.Clone(n.Waiting), slices.Clone(n.Ran)
 	if n.Grant.ID != "" {
 		n.Grant = d.ShownGrants(ctx, []permissions.Grant{n.Grant}, connector)[0]
@@ -386,8 +388,8 @@ func (d *Dispatch) NoteUnknownSender(ctx context.Context, s permissions.UnknownS
 	return nil
 }
 
-// tellOfStrangers sends the owner the notice of unknown senders, or returns how long it has to wait.
-func (d *Dispatch) tellOfStrangers(
+// notifyUnknownSenders sends the owner the notice of unknown senders, or returns how long it has to wait.
+func (d *Dispatch) notifyUnknownSenders(
 	ctx context.Context, n permissions.Notice, owner connectors.Person,
 ) (later time.Duration, err error) {
 	now := d.clock.Stamp() // before they are read: whoever writes until the notice is due is in it

@@ -47,8 +47,8 @@ func (d *Dispatch) QuietSince(person string, agent permissions.Caller) (since, u
 	return n.CreatedAt, until
 }
 
-// silenced reports whether a request's cards are silent for a person because its agent is.
-func (d *Dispatch) silenced(person string, r permissions.Request) bool {
+// isSilenced reports whether a request's cards are silent for a person because its agent is.
+func (d *Dispatch) isSilenced(person string, r permissions.Request) bool {
 	_, until := d.QuietSince(person, r.Caller)
 	return !until.IsZero() && !r.Urgent()
 }

@@ -48,7 +48,7 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 				return err
 			}
 		}
-		if e.Reached(s, r, append(copies, more...)) >= r.Quorum {
+		if e.CountReached(s, r, append(copies, more...)) >= r.Quorum {
 			return nil
 		}
 		if realigned, err := e.Realign(ctx, r); err != nil {
@@ -80,7 +80,7 @@ func (d *Dispatch) Plan(s *directory.Settings, r permissions.Request, have []per
 	}
 	if away, enough := s.Away(r, d.clock.Now()); enough && len(away) > 0 {
 		more, why = d.planAll(s, r, have, away)
-		if d.Reached(s, r, append(slices.Clone(have), more...)) >= r.Quorum {
+		if d.CountReached(s, r, append(slices.Clone(have), more...)) >= r.Quorum {
 			return more, why
 		}
 	}
@@ -92,7 +92,7 @@ func (d *Dispatch) planAll(
 	s *directory.Settings, r permissions.Request, have []permissions.Copy, away []permissions.Absence,
 ) (more []permissions.Copy, why string) {
 	var reasons []string
-	first, own := d.inPrivate(s, r, have, away)
+	first, own := d.privateRecipient(s, r, have, away)
 	for _, name := range r.Asked {
 		person, ok := s.Person(name)
 		if !ok {
@@ -111,9 +111,9 @@ func (d *Dispatch) planAll(
 				copies = append(slices.DeleteFunc(copies, func(c permissions.Copy) bool { return c.Group == "" }), own...)
 			}
 		}
-		more = append(more, asOne(copies, more)...)
+		more = append(more, shareButton(copies, more)...)
 		live := func(c permissions.Copy) bool {
-			return c.Person == name && c.Failed == "" && d.barred(person, c.Connector) == nil
+			return c.Person == name && c.Failed == "" && d.whyBarred(person, c.Connector) == nil
 		}
 		if !slices.ContainsFunc(copies, live) && !slices.ContainsFunc(have, live) {
 			reasons = append(reasons, unreachable...)
@@ -154,9 +154,9 @@ func isAmong(away []permissions.Absence, name string) bool {
 	return slices.ContainsFunc(away, func(a permissions.Absence) bool { return a.Person == name })
 }
 
-// inPrivate returns the person who sees a new request by themselves before its group does, with their copies; none if they
+// privateRecipient returns the person who sees a new request by themselves before its group does, with their copies; none if they
 // cannot be reached so.
-func (d *Dispatch) inPrivate(
+func (d *Dispatch) privateRecipient(
 	s *directory.Settings, r permissions.Request, have []permissions.Copy, away []permissions.Absence,
 ) (name string, own []permissions.Copy) {
 	name = s.SingleRecipient(r)
@@ -192,8 +192,8 @@ func inGroupAt(r permissions.Request) time.Time {
 	return at
 }
 
-// asOne gives copies the button of the others in the same group.
-func asOne(copies, others []permissions.Copy) []permissions.Copy {
+// shareButton gives copies the button of the others in the same group.
+func shareButton(copies, others []permissions.Copy) []permissions.Copy {
 	for i, c := range copies {
 		same := slices.IndexFunc(others, func(o permissions.Copy) bool { return o.Group == c.Group && o.Connector == c.Connector })
 		if c.Group != "" && same >= 0 {
@@ -206,7 +206,7 @@ func asOne(copies, others []permissions.Copy) []permissions.Copy {
 // planFor returns the copies that one person lacks. A person who named channels gets one copy in the first of them that
 // works, and one on every screen; without names, one in every channel that may reach them. A person who can be reached
 // in the request's group sees it there, and that channel sends them none of their own while this holds (but see
-// inPrivate). A person who is left alone gets no other.
+// privateRecipient). A person who is left alone gets no other.
 func (d *Dispatch) planFor(
 	p connectors.Person, r permissions.Request, have []permissions.Copy, alone bool,
 ) (more []permissions.Copy, why []string) {
@@ -214,13 +214,13 @@ func (d *Dispatch) planFor(
 	live := map[string]bool{} // that work, as far as known
 	for _, c := range have {
 		if c.Person == p.Name && c.Group == "" {
-			had[c.Connector], live[c.Connector] = c, c.Failed == "" && d.barred(p, c.Connector) == nil
+			had[c.Connector], live[c.Connector] = c, c.Failed == "" && d.whyBarred(p, c.Connector) == nil
 		}
 	}
 	groupVia, there, first := d.groupChannel(p, r, have)
 	if first {
 		shared := d.copyFor(p, r, groupVia, r.Group)
-		shared.DueAt = shared.DueAt.Add(ahead(r))
+		shared.DueAt = shared.DueAt.Add(followUpDelay(r))
 		more = append(more, shared)
 	}
 	if alone {
@@ -232,14 +232,14 @@ func (d *Dispatch) planFor(
 			return true
 		}
 		if old, tried := had[name]; tried {
-			if out := d.barred(p, name); old.Failed == "" && out != nil {
+			if out := d.whyBarred(p, name); old.Failed == "" && out != nil {
 				why = append(why, out.Error())
 			} else if old.Failed != "" {
 				why = append(why, old.Failed)
 			}
 			return live[name]
 		}
-		if err := reach(c, p); err != nil {
+		if err := checkReachable(c, p); err != nil {
 			why = append(why, err.Error())
 			return false
 		}
@@ -268,7 +268,7 @@ func (d *Dispatch) planFor(
 
 // individual returns the copy of r for one person alone.
 func (d *Dispatch) individual(c connectors.Connector, p connectors.Person, r permissions.Request) permissions.Copy {
-	mine, wait := d.copyFor(p, r, c.Name(), ""), max(ahead(r), hold(c, p, r))
+	mine, wait := d.copyFor(p, r, c.Name(), ""), max(followUpDelay(r), phoneDelay(c, p, r))
 	mine.DueAt = mine.DueAt.Add(wait)
 	if f, follows := c.(connectors.Follower); follows && wait == 0 {
 		if mine.Ref = f.Follows(p); mine.Ref != "" {
@@ -285,7 +285,7 @@ func (d *Dispatch) groupChannel(p connectors.Person, r permissions.Request, have
 		return "", false, false
 	}
 	for _, c := range d.dispatchers {
-		why := reach(c.connector, p)
+		why := checkReachable(c.connector, p)
 		if h, is := c.connector.(connectors.GroupChannel); !is || !h.IsGroup(r.Group) || why != nil && !isLost(why) {
 			continue
 		}
@@ -308,29 +308,29 @@ func (d *Dispatch) copyFor(p connectors.Person, r permissions.Request, connector
 	}
 }
 
-// aheadFor is how long a question that another follows is shown to nobody.
-const aheadFor = 2 * time.Second
+// followUpWait is how long a question that another follows is shown to nobody.
+const followUpWait = 2 * time.Second
 
-// ahead is how long r waits for the question that follows it, which replaces it.
-func ahead(r permissions.Request) time.Duration {
+// followUpDelay is how long r waits for the question that follows it, which replaces it.
+func followUpDelay(r permissions.Request) time.Duration {
 	if !r.FollowUpExpected || r.Hook == "" {
 		return 0
 	}
-	return min(aheadFor, r.Timeout()/2)
+	return min(followUpWait, r.Timeout()/2)
 }
 
-// hold is how long a copy is kept from a phone: a hook's question is often answered where its agent runs, which does not
+// phoneDelay is how long a copy is kept from a phone: a hook's question is often answered where its agent runs, which does not
 // apply to agents that the daemon runs. It is at most half of the request's time; screens and groups that others see get
 // no delay.
-func hold(c connectors.Connector, p connectors.Person, r permissions.Request) time.Duration {
+func phoneDelay(c connectors.Connector, p connectors.Person, r permissions.Request) time.Duration {
 	if _, screen := c.(connectors.Screen); screen || r.Hook == "" || r.Caller.IsOurs() {
 		return 0
 	}
 	return max(0, min(p.PhoneAfter, r.Timeout()/2))
 }
 
-// reach asks a connector whether a person can be reached; an error: they cannot, or their account is suspended.
-func reach(c connectors.Connector, p connectors.Person) error {
+// checkReachable asks a connector whether a person can be reached; an error: they cannot, or their account is suspended.
+func checkReachable(c connectors.Connector, p connectors.Person) error {
 	err := reachNow(c, p)
 	if err == nil || errors.Is(err, connectors.ErrUnreachable) || directory.AccountProblem(p, c.Name()) != nil {
 		return err
@@ -340,7 +340,7 @@ func reach(c connectors.Connector, p connectors.Person) error {
 
 // Enqueue enqueues a request in every dispatcher, if this daemon sends.
 func (d *Dispatch) Enqueue(id permissions.ID) {
-	if !d.Sends() {
+	if !d.IsSender() {
 		return
 	}
 	for _, c := range d.dispatchers {
@@ -354,15 +354,15 @@ func isLost(err error) bool {
 	return errors.As(err, &gone) && gone.Lost
 }
 
-// Reached counts the recipients with a copy that was shown, or may still be. People who have lost their account or left
+// CountReached counts the recipients with a copy that was shown, or may still be. People who have lost their account or left
 // count only if they have voted on everything.
-func (d *Dispatch) Reached(s *directory.Settings, r permissions.Request, copies []permissions.Copy) int {
+func (d *Dispatch) CountReached(s *directory.Settings, r permissions.Request, copies []permissions.Copy) int {
 	people := map[string]bool{}
 	for _, c := range copies {
 		p, _ := s.Person(c.Person)
 		door, on := d.dir.Channel(c.Connector)
-		left := on && c.Group == "" && c.Failed != "" && isLost(reach(door, p))
-		lost := (left || d.barred(p, c.Connector) != nil) && !r.HasVoted(c.Person)
+		left := on && c.Group == "" && c.Failed != "" && isLost(checkReachable(door, p))
+		lost := (left || d.whyBarred(p, c.Connector) != nil) && !r.HasVoted(c.Person)
 		if (c.Failed == "" || !c.SentAt.IsZero()) && slices.Contains(r.Asked, c.Person) && !lost {
 			people[c.Person] = true
 		}
@@ -375,9 +375,9 @@ func (d *Dispatch) Prompt(
 	ctx context.Context, r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy,
 ) connectors.Prompt {
 	p := connectors.Prompt{
-		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.waits(r),
+		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.countWaiting(r),
 		Ref: cp.Ref, Burst: cp.Burst, SentAt: cp.SentAt, Button: Button(r, cp),
-		Silent: r.PromptsRefused() > 0 || d.silenced(to.Name, r) || !r.Urgent() && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
+		Silent: r.PromptsRefused() > 0 || d.isSilenced(to.Name, r) || !r.Urgent() && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
 	p.Request = d.dir.Settings().Shown(r, cp.Connector)
 	if d.lacksAccount(to, cp) {
@@ -387,10 +387,10 @@ func (d *Dispatch) Prompt(
 		p.Locked, p.Request.State = true, permissions.Pending
 	}
 	if r.State == permissions.Pending {
-		p.Hasty = cp.Group == "" && d.dir.Settings().Approvals.Unhurried && !d.Armed(to.Name, time.Time{}).IsZero()
+		p.Hasty = cp.Group == "" && d.dir.Settings().Approvals.Unhurried && !d.AllowableAt(to.Name, time.Time{}).IsZero()
 		away, enough := d.dir.Settings().Away(r, d.clock.Now())
 		p.Away, p.Needed = away, !enough
-		if p.Lately = d.latelyOf(ctx, r, cp); p.Request.OnlyTitle {
+		if p.Lately = d.recentOf(ctx, r, cp); p.Request.OnlyTitle {
 			p.Lately.Last, p.Lately.Title, p.Lately.Prompt = nil, "", ""
 		}
 		p.Lately.Last = slices.Clone(p.Lately.Last)
@@ -403,32 +403,32 @@ func (d *Dispatch) Prompt(
 		p.Group, p.Silent = d.groupNow(cp.Group), r.PromptsRefused() > 0 || p.Silent && !r.Urgent()
 		return p
 	}
-	p.Before, p.Besides = d.others(r, cp, copies)
+	p.Before, p.Besides = d.otherRecipients(r, cp, copies)
 	return p
 }
 
-// latelyCache has what is on the cards of pending requests, by request and person: it never changes, and a card is drawn many times. It is
+// recentCache has what is on the cards of pending requests, by request and person: it never changes, and a card is drawn many times. It is
 // safe for concurrent use.
-type latelyCache struct {
+type recentCache struct {
 	mu  sync.Mutex
 	all map[[2]string]permissions.RecentActivity
 }
 
-// maxLately is how many a latelyCache keeps.
-const maxLately = 1000
+// maxRecent is how many a recentCache keeps.
+const maxRecent = 1000
 
-// latelyOf returns what the caller of r did before it, and what it says of its session, as the person of a copy may see it. A store that
+// recentOf returns what the caller of r did before it, and what it says of its session, as the person of a copy may see it. A store that
 // cannot be read leaves out the former.
-func (d *Dispatch) latelyOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.RecentActivity {
-	did := d.rowsOf(ctx, r, cp)
+func (d *Dispatch) recentOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.RecentActivity {
+	did := d.storedRecent(ctx, r, cp)
 	if cp.Group == "" && cp.Person != "" && cp.Person == d.dir.Settings().OwnerOf(r.Caller) {
 		did.Title, did.Prompt = r.SessionTitle, r.LastPrompt
 	}
 	return did
 }
 
-// rowsOf is what the caller of r did before it, from the store.
-func (d *Dispatch) rowsOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.RecentActivity {
+// storedRecent is what the caller of r did before it, from the store.
+func (d *Dispatch) storedRecent(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.RecentActivity {
 	person := cp.Person
 	if cp.Group != "" {
 		person = "" // others read along
@@ -440,22 +440,24 @@ func (d *Dispatch) rowsOf(ctx context.Context, r permissions.Request, cp permiss
 	if known {
 		return found
 	}
-	found, err := d.store.Lately(ctx, r, person)
+	found, err := d.store.RecentActivity(ctx, r, person)
 	if err != nil {
 		d.log.Warn("read what an agent did before: its card goes without", "request", r.ID, "err", err)
 		return permissions.RecentActivity{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all == nil || len(c.all) >= maxLately {
+	if c.all == nil || len(c.all) >= maxRecent {
 		c.all = map[[2]string]permissions.RecentActivity{}
 	}
 	c.all[key] = found
 	return found
 }
 
-// others returns who was asked before a copy was due and has not answered, and who was asked since.
-func (d *Dispatch) others(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) (before, besides []connectors.Asked) {
+// otherRecipients returns who was asked before a copy was due and has not answered, and who was asked since.
+func (d *Dispatch) otherRecipients(
+	r permissions.Request, cp permissions.Copy, copies []permissions.Copy,
+) (before, besides []connectors.Asked) {
 	for _, name := range r.Asked {
 		is := connectors.Asked{Name: name}
 		planned := d.clock.Stamp() // for people without a copy yet
@@ -479,20 +481,20 @@ func (d *Dispatch) others(r permissions.Request, cp permissions.Copy, copies []p
 	return before, besides
 }
 
-// barred returns why nobody can answer what was sent to a person by a channel: the account is suspended, they are
+// whyBarred returns why nobody can answer what was sent to a person by a channel: the account is suspended, they are
 // locked, or they have no account there any more; nil if they can.
-func (d *Dispatch) barred(p connectors.Person, via string) error {
+func (d *Dispatch) whyBarred(p connectors.Person, via string) error {
 	why := directory.AccountProblem(p, via)
 	if door := d.dir.Pairer(via); why == nil && door != nil && p.Name != "" && p.Addresses[via] == "" {
 		c, _ := d.dir.Channel(via)
-		why = reach(c, p)
+		why = checkReachable(c, p)
 	}
 	return why
 }
 
 // lacksAccount reports whether the person of an individual copy has no account at its channel, by the configuration and pairings.
 func (d *Dispatch) lacksAccount(p connectors.Person, cp permissions.Copy) bool {
-	return cp.Group == "" && directory.AccountProblem(p, cp.Connector) == nil && d.barred(p, cp.Connector) != nil
+	return cp.Group == "" && directory.AccountProblem(p, cp.Connector) == nil && d.whyBarred(p, cp.Connector) != nil
 }
 
 // withhold fails the individual copies at an account that is suspended by now. One that is no longer its person's is
@@ -500,7 +502,7 @@ func (d *Dispatch) lacksAccount(p connectors.Person, cp permissions.Copy) bool {
 func (d *Dispatch) withhold(ctx context.Context, s *directory.Settings, copies []permissions.Copy) error {
 	for i, cp := range copies {
 		p, _ := s.Person(cp.Person)
-		why := d.barred(p, cp.Connector)
+		why := d.whyBarred(p, cp.Connector)
 		if why == nil || cp.Group != "" || cp.Failed != "" || p.Locked != "" { // a locked person's copy says so
 			continue
 		}
@@ -512,19 +514,19 @@ func (d *Dispatch) withhold(ctx context.Context, s *directory.Settings, copies [
 			d.Enqueue(cp.Request)
 			continue
 		}
-		if err := d.close(ctx, &copies[i], why); err != nil {
+		if err := d.closeCopy(ctx, &copies[i], why); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// close fails an individual copy that its person can no longer answer, unless they can again by then: the settings may change
+// closeCopy fails an individual copy that its person can no longer answer, unless they can again by then: the settings may change
 // meanwhile.
-func (d *Dispatch) close(ctx context.Context, cp *permissions.Copy, why error) error {
+func (d *Dispatch) closeCopy(ctx context.Context, cp *permissions.Copy, why error) error {
 	cp.Failed = why.Error()
 	err := d.store.MarkFailed(ctx, *cp)
-	if p, known := d.dir.Settings().Person(cp.Person); err == nil && known && d.barred(p, cp.Connector) == nil {
+	if p, known := d.dir.Settings().Person(cp.Person); err == nil && known && d.whyBarred(p, cp.Connector) == nil {
 		cp.Failed, cp.Shown = "", 0
 		err = d.store.MarkShown(ctx, *cp, cp.Ref)
 		d.Enqueue(cp.Request)
@@ -536,7 +538,7 @@ func (d *Dispatch) close(ctx context.Context, cp *permissions.Copy, why error) e
 func (d *Dispatch) withholds(r permissions.Request) bool {
 	return slices.ContainsFunc(r.Asked, func(name string) bool {
 		p, _ := d.dir.Settings().Person(name)
-		return slices.ContainsFunc(d.dispatchers, func(c *dispatcher) bool { return d.barred(p, c.connector.Name()) != nil })
+		return slices.ContainsFunc(d.dispatchers, func(c *dispatcher) bool { return d.whyBarred(p, c.connector.Name()) != nil })
 	})
 }
 

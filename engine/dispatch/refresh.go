@@ -84,7 +84,7 @@ const extension = 5 * time.Minute
 func (d *Dispatch) extend(ctx context.Context, r permissions.Request) error {
 	now := d.clock.Stamp()
 	until := now.Add(extension)
-	if d.waits(r) == 0 || !r.Deadline.Before(until) {
+	if d.countWaiting(r) == 0 || !r.Deadline.Before(until) {
 		return nil
 	}
 	_, most := d.dir.Settings().Timeouts(r)
@@ -100,7 +100,7 @@ func (d *Dispatch) extend(ctx context.Context, r permissions.Request) error {
 
 // CatchUp enqueues every outdated copy in its dispatcher, and every request without copies in the reconciler.
 func (d *Dispatch) CatchUp(ctx context.Context) error {
-	if !d.Sends() {
+	if !d.IsSender() {
 		return nil
 	}
 	for _, c := range d.dispatchers {
@@ -138,7 +138,7 @@ func (d *Dispatch) noteAbsence(ctx context.Context) error {
 	for wait := shared.ReturnGrace; timing.Pause(ctx, wait) == nil; wait = shared.RetryDelay {
 		err := d.EveryPending(ctx, func(r permissions.Request) error {
 			d.registry.Measure(r)
-			if r.LeftAt.IsZero() && d.waits(r) == 0 {
+			if r.LeftAt.IsZero() && d.countWaiting(r) == 0 {
 				_, _ = d.registry.NotePresence(ctx, r.ID) // it may be settled meanwhile
 			}
 			return nil
@@ -184,7 +184,7 @@ func (d *Dispatch) reroute(ctx context.Context) error {
 		err := d.EveryPending(ctx, func(r permissions.Request) error {
 			var err error
 			if moved {
-				err = d.revive(ctx, r, d.answers)
+				err = d.restoreCopies(ctx, r, d.canAnswer)
 			}
 			if moved || d.withholds(r) {
 				d.reconciler.Enqueue(r.ID)
@@ -244,11 +244,11 @@ func (d *Dispatch) followAbsences(ctx context.Context) error {
 	return nil
 }
 
-// answers reports whether the person of a copy can answer through its channel, as far as it knows.
-func (d *Dispatch) answers(cp permissions.Copy) bool {
+// canAnswer reports whether the person of a copy can answer through its channel, as far as it knows.
+func (d *Dispatch) canAnswer(cp permissions.Copy) bool {
 	p, known := d.dir.Settings().Person(cp.Person)
 	c, on := d.dir.Channel(cp.Connector)
-	return known && on && cp.Group == "" && reach(c, p) == nil
+	return known && on && cp.Group == "" && checkReachable(c, p) == nil
 }
 
 // refreshAll refreshes the prompts of all pending requests, which finds those at a former account.

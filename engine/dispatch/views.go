@@ -76,18 +76,18 @@ func (d *Dispatch) View(ctx context.Context, r permissions.Request) (permissions
 
 func (d *Dispatch) view(r permissions.Request, copies []permissions.Copy) permissions.RequestView {
 	return permissions.RequestView{
-		Request: r, Code: d.store.Coder().Encode(r.Number), Copies: copies, Waiting: d.waits(r),
+		Request: r, Code: d.store.Coder().Encode(r.Number), Copies: copies, Waiting: d.countWaiting(r),
 		Editor:   d.dir.Settings().Editable(r) == nil && r.State == permissions.Pending,
-		Keyboard: d.dir.Settings().KeyboardMayAnswer(r), Delayed: d.delayed(r, copies),
+		Keyboard: d.dir.Settings().KeyboardMayAnswer(r), Delayed: d.delayedChannels(r, copies),
 	}
 }
 
-// delayed returns the channels that do not deliver a pending request although it is due.
-func (d *Dispatch) delayed(r permissions.Request, copies []permissions.Copy) (channels []string) {
+// delayedChannels returns the channels that do not deliver a pending request although it is due.
+func (d *Dispatch) delayedChannels(r permissions.Request, copies []permissions.Copy) (channels []string) {
 	for _, c := range d.dispatchers {
 		name := c.connector.Name()
 		if r.State == permissions.Pending && slices.ContainsFunc(copies, func(cp permissions.Copy) bool {
-			return cp.Connector == name && cp.Failed == "" && cp.SentAt.IsZero() && c.delays(cp)
+			return cp.Connector == name && cp.Failed == "" && cp.SentAt.IsZero() && c.isDelayed(cp)
 		}) {
 			channels = append(channels, name)
 		}
@@ -95,10 +95,10 @@ func (d *Dispatch) delayed(r permissions.Request, copies []permissions.Copy) (ch
 	return channels
 }
 
-// waits returns how many callers wait for r. A session of ours always counts, even while it rests.
-func (d *Dispatch) waits(r permissions.Request) int {
+// countWaiting returns how many callers wait for r. A session of ours always counts, even while it rests.
+func (d *Dispatch) countWaiting(r permissions.Request) int {
 	n := d.registry.Waiting(r.ID)
-	if r.State == permissions.Pending && (r.Caller.IsOurs() || d.hold != nil && r.LeftAt.IsZero()) { // perhaps for another daemon
+	if r.State == permissions.Pending && (r.Caller.IsOurs() || d.awaitLease != nil && r.LeftAt.IsZero()) { // perhaps for another daemon
 		return max(n, 1)
 	}
 	return n
@@ -139,23 +139,23 @@ func (d *Dispatch) CountPending(ctx context.Context) (int, error) {
 
 // Show returns one request by its id or its code, to its recipients and to the operator.
 func (d *Dispatch) Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
-	r, _, err := d.Visible(ctx, id, name)
+	r, _, err := d.FindVisible(ctx, id, name)
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
 	return d.View(ctx, r)
 }
 
-// WithLately adds what the caller did before a pending request, as an identity may see it.
-func (d *Dispatch) WithLately(ctx context.Context, id connectors.Identity, v permissions.RequestView) permissions.RequestView {
+// WithRecentActivity adds what the caller did before a pending request, as an identity may see it.
+func (d *Dispatch) WithRecentActivity(ctx context.Context, id connectors.Identity, v permissions.RequestView) permissions.RequestView {
 	if who, err := d.dir.Who(id); err == nil && v.Request.State == permissions.Pending {
-		v.Recent = d.latelyOf(ctx, v.Request, permissions.Copy{Person: who})
+		v.Recent = d.recentOf(ctx, v.Request, permissions.Copy{Person: who})
 	}
 	return v
 }
 
-// Visible returns a request by its id or its code, and the name of the person, who may see it.
-func (d *Dispatch) Visible(ctx context.Context, id connectors.Identity, name string) (permissions.Request, string, error) {
+// FindVisible returns a request by its id or its code, and the name of the person, who may see it.
+func (d *Dispatch) FindVisible(ctx context.Context, id connectors.Identity, name string) (permissions.Request, string, error) {
 	who, err := d.dir.Who(id)
 	if err != nil {
 		return permissions.Request{}, "", err
@@ -190,22 +190,22 @@ func (d *Dispatch) Health() map[string]error {
 			health[c.connector.Name()] = d.health(h)
 		}
 		if why := c.skew(); why != nil {
-			health[c.connector.Name()] = joined(health[c.connector.Name()], why)
+			health[c.connector.Name()] = joinErrors(health[c.connector.Name()], why)
 		}
 	}
 	for _, p := range d.dir.Settings().People {
 		ill := slices.Clone(p.Suspended)
 		for _, c := range d.dispatchers {
-			if isLost(reach(c.connector, p)) {
+			if isLost(checkReachable(c.connector, p)) {
 				ill = append(ill, c.connector.Name())
 			}
 		}
 		for _, via := range ill {
 			why := directory.AccountProblem(p, via)
 			if c, on := d.dir.Channel(via); on && why == nil {
-				why = reach(c, p)
+				why = checkReachable(c, p)
 			}
-			health[via] = joined(health[via], why)
+			health[via] = joinErrors(health[via], why)
 		}
 	}
 	return health
@@ -213,13 +213,13 @@ func (d *Dispatch) Health() map[string]error {
 
 // health is that of a channel, or nil where another daemon has it.
 func (d *Dispatch) health(of connectors.HealthChecker) error {
-	if !d.Sends() {
+	if !d.IsSender() {
 		return nil
 	}
 	return of.Health()
 }
 
-func joined(before, why error) error {
+func joinErrors(before, why error) error {
 	if before == nil {
 		return why
 	}
@@ -232,7 +232,7 @@ func (d *Dispatch) ReachableVia() map[string][]string {
 	for _, p := range d.dir.Settings().People {
 		ways[p.Name] = []string{}
 		for _, c := range d.dispatchers {
-			if _, screen := c.connector.(connectors.Screen); !screen && reach(c.connector, p) == nil {
+			if _, screen := c.connector.(connectors.Screen); !screen && checkReachable(c.connector, p) == nil {
 				ways[p.Name] = append(ways[p.Name], c.connector.Name())
 			}
 		}
@@ -255,8 +255,8 @@ func (d *Dispatch) Contacts() []connectors.Contact {
 			contacts[i].Health = d.health(h)
 		}
 		for _, p := range people {
-			if contacts[i].People[p.Name] = reachNow(c.connector, p); !screen && !d.Sends() {
-				contacts[i].People[p.Name] = reach(c.connector, p)
+			if contacts[i].People[p.Name] = reachNow(c.connector, p); !screen && !d.IsSender() {
+				contacts[i].People[p.Name] = checkReachable(c.connector, p)
 			}
 			if why := directory.AccountProblem(p, c.connector.Name()); why != nil && p.Locked == "" {
 				contacts[i].Suspended[p.Name] = why
@@ -266,7 +266,7 @@ func (d *Dispatch) Contacts() []connectors.Contact {
 	return contacts
 }
 
-// reachNow returns nil if a person can be reached at a connector now. Unlike [reach] it includes temporary problems.
+// reachNow returns nil if a person can be reached at a connector now. Unlike [checkReachable] it includes temporary problems.
 func reachNow(c connectors.Connector, p connectors.Person) error {
 	if err := directory.AccountProblem(p, c.Name()); err != nil {
 		return err

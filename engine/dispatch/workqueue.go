@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// retryLeast is the shortest retry delay, whatever a channel says.
-	retryLeast = 20 * time.Millisecond
+	// minRetry is the shortest retry delay, whatever a channel says.
+	minRetry = 20 * time.Millisecond
 )
 
 // rank is the urgency of a request in its queue; lower is more urgent.
@@ -176,7 +176,7 @@ func (q *workQueue) finish(ctx context.Context, id permissions.ID, as rank, err 
 // delay returns the delay of the next try. The lock is held.
 func (q *workQueue) delay(id permissions.ID, err error) time.Duration {
 	if u := (*unfinished)(nil); errors.As(err, &u) {
-		return max(u.after, retryLeast)
+		return max(u.after, minRetry)
 	}
 	q.tries[id] = min(max(2*q.tries[id], shared.RetryFirst), shared.RetryMost)
 	return q.tries[id]

@@ -278,9 +278,9 @@ func (d *disk) Grant(ctx context.Context, id permissions.ID) (g permissions.Gran
 	return g, err
 }
 
-func (d *disk) Ran(ctx context.Context, id permissions.ID, limit int) (ran []permissions.Request, err error) {
+func (d *disk) RanUnder(ctx context.Context, id permissions.ID, limit int) (ran []permissions.Request, err error) {
 	err = d.read(ctx, "list what ran under a grant", func(ctx context.Context) error {
-		ran, err = d.Store.Ran(ctx, id, limit)
+		ran, err = d.Store.RanUnder(ctx, id, limit)
 		return err
 	})
 	return ran, err

@@ -173,8 +173,8 @@ func (s *shelf) AskedFrom(_ context.Context, uid int, caller string, since time.
 	return asked, err
 }
 
-// Lately is what a caller did before.
-func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) (did permissions.RecentActivity, err error) {
+// RecentActivity is what a caller did before.
+func (s *shelf) RecentActivity(_ context.Context, q permissions.Request, person string) (did permissions.RecentActivity, err error) {
 	within := func(r row, span time.Duration) bool {
 		return r.Caller.Name == q.Caller.Name && (r.State == permissions.Approved || r.State == permissions.Denied) &&
 			!r.DecidedAt.Before(q.CreatedAt.Add(-span)) && r.DecidedAt.Before(q.CreatedAt)
@@ -247,8 +247,8 @@ func (s *shelf) Grant(_ context.Context, id permissions.ID) (g permissions.Grant
 	return g, err
 }
 
-// Ran lists the requests that a grant made unnecessary to ask, the newest first.
-func (s *shelf) Ran(_ context.Context, id permissions.ID, limit int) (ran []permissions.Request, err error) {
+// RanUnder lists the requests that a grant made unnecessary to ask, the newest first.
+func (s *shelf) RanUnder(_ context.Context, id permissions.ID, limit int) (ran []permissions.Request, err error) {
 	err = s.read(func() error {
 		ran = s.ran(id, limit)
 		return nil

@@ -197,8 +197,8 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 const readRan = `SELECT ` + sealedRequest + ` FROM requests WHERE number IN ` +
 	`(SELECT request FROM uses WHERE granted = $1 ORDER BY request DESC LIMIT 0 + $2) ORDER BY number DESC`
 
-// Ran lists at most limit requests that a grant answered, newest first.
-func (s *Store) Ran(ctx context.Context, grant permissions.ID, limit int) ([]permissions.Request, error) {
+// RanUnder lists at most limit requests that a grant answered, newest first.
+func (s *Store) RanUnder(ctx context.Context, grant permissions.ID, limit int) ([]permissions.Request, error) {
 	return reading(ctx, s, func(from source) ([]permissions.Request, error) {
 		ran, _, err := s.many(ctx, from, readRan, grant, limit)
 		return ran, err

@@ -35,8 +35,8 @@ const (
 	countTold = `SELECT COUNT(*) FROM notices WHERE caused_by = $1 AND about IN ('finished', 'waits', 'failed', 'says')`
 )
 
-// Tell implements [engine.Store].
-func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error {
+// AddCallerMessage implements [engine.Store].
+func (s *Store) AddCallerMessage(ctx context.Context, n permissions.Notice, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		if n.About != permissions.AboutText {
 			t.exec(ctx, dropTold, n.To, n.By, n.CallerMessage.Agent, n.CallerMessage.Session)
@@ -53,8 +53,8 @@ func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error 
 	})
 }
 
-// Quiet replaces the digest of an agent that a person is to get, and with that how long its cards are silent.
-func (s *Store) Quiet(ctx context.Context, n permissions.Notice) error {
+// SetQuiet replaces the digest of an agent that a person is to get, and with that how long its cards are silent.
+func (s *Store) SetQuiet(ctx context.Context, n permissions.Notice) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		t.exec(ctx, `DELETE FROM notices WHERE person = $1 AND caused_by = $2 AND about = 'quiet'`, n.To, n.By)
 		insertNotice(ctx, t, n)

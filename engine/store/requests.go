@@ -455,8 +455,8 @@ const (
 		`AND action = $1 AND decided_at >= $2 AND decided_at < $3`
 )
 
-// Lately implements [engine.Store].
-func (s *Store) Lately(ctx context.Context, r permissions.Request, person string) (permissions.RecentActivity, error) {
+// RecentActivity implements [engine.Store].
+func (s *Store) RecentActivity(ctx context.Context, r permissions.Request, person string) (permissions.RecentActivity, error) {
 	now, action := micros(r.CreatedAt), actionOf(r)
 	from, before := micros(r.CreatedAt.Add(-permissions.RecentSpan)), micros(r.CreatedAt.Add(-permissions.AllowedSpan))
 	return reading(ctx, s, func(source source) (did permissions.RecentActivity, err error) {

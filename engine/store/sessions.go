@@ -233,8 +233,8 @@ func (s *Store) ArtifactsOf(
 
 // Queries for our own agents only: the callers in these statements have names that begin with "agent:".
 
-// Keyed finds the caller's request with a key that is still in use, settled or not.
-func (s *Store) Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error) {
+// ByKey finds the caller's request with a key that is still in use, settled or not.
+func (s *Store) ByKey(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
 		r, err = s.one(ctx, from, readByKey, caller, key)
 		found = err == nil

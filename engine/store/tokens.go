@@ -208,8 +208,8 @@ const readLeftOfCaller = `SELECT id FROM requests WHERE caller = $1 AND (state =
 	`OR state = 'approved' AND used_at = 0 AND void_at = 0 AND lapsed_at = 0 ` +
 	`OR state NOT IN ('pending', 'approved') AND collected_at = 0 AND decided_at > $2)`
 
-// Left implements [engine.Store].
-func (s *Store) Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error) {
+// LeftRequests implements [engine.Store].
+func (s *Store) LeftRequests(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error) {
 	return gather(ctx, s, "a request", value[permissions.ID], readLeftOfCaller, caller, micros(since))
 }
 

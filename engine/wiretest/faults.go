@@ -120,8 +120,8 @@ func (f *faults) Events(ctx context.Context, after int64, limit int) (list []per
 	return list, first, err
 }
 
-func (f *faults) Tell(ctx context.Context, n permissions.Notice, most int) error {
-	_, err := unless(f, func() (any, error) { return nil, f.Store.Tell(ctx, n, most) })
+func (f *faults) AddCallerMessage(ctx context.Context, n permissions.Notice, most int) error {
+	_, err := unless(f, func() (any, error) { return nil, f.Store.AddCallerMessage(ctx, n, most) })
 	return err
 }
 

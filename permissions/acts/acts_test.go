@@ -36,7 +36,7 @@ func TestWhatPassesAsHarmlessIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen++
-		if srv.Harmless(Command(c.Command, srv.Root)) == "" {
+		if srv.WhyNotHarmless(ReadCommand(c.Command, srv.Root)) == "" {
 			t.Errorf("%s is left: %q", c.Name, c.Command)
 		}
 	}
@@ -51,11 +51,11 @@ func TestEverydayCommandsAreLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if why := srv.Harmless(Command(line, srv.Root)); why != "" {
+		if why := srv.WhyNotHarmless(ReadCommand(line, srv.Root)); why != "" {
 			t.Errorf("asked: %s %s", line, why)
 		}
 	}
-	if why := srv.Harmless(Command("cat <<'EOF'\n$(not run)\nEOF", srv.Root)); why != "" {
+	if why := srv.WhyNotHarmless(ReadCommand("cat <<'EOF'\n$(not run)\nEOF", srv.Root)); why != "" {
 		t.Errorf("a here-document: %s", why)
 	}
 }
@@ -84,7 +84,7 @@ func TestWhatIsNotOnTheListIsAsked(t *testing.T) {
 		"ls " + strings.Repeat("x", maxText),
 		strings.Repeat("(", 300) + "ls" + strings.Repeat(")", 300), "a\rls", "ls\x00", "ls \xff",
 	} {
-		if srv.Harmless(Command(text, srv.Root)) == "" {
+		if srv.WhyNotHarmless(ReadCommand(text, srv.Root)) == "" {
 			t.Errorf("left: %.80q", text)
 		}
 	}
@@ -152,7 +152,7 @@ func TestWhatGitKeepsOfASecretIsAsked(t *testing.T) {
 		"git rev-parse HEAD:.env", "git ls-tree HEAD .env", "git diff-tree -p HEAD .env", "git grep x HEAD -- .env", "git archive HEAD .env",
 		"git show HEAD:../.env", "git show stash@{0}:.netrc",
 	} {
-		if srv.Harmless(Command(text, srv.Root)) == "" {
+		if srv.WhyNotHarmless(ReadCommand(text, srv.Root)) == "" {
 			t.Errorf("left: %s", text)
 		}
 	}
@@ -161,7 +161,7 @@ func TestWhatGitKeepsOfASecretIsAsked(t *testing.T) {
 		"git log -L :main:a.go",
 		"git show HEAD~1", "git cat-file -p HEAD:src/main.go", "git blame -L 1,5 a.go", "git log --format='%h: %s' --since='2 weeks' -- src",
 	} {
-		if why := srv.Harmless(Command(text, srv.Root)); why != "" {
+		if why := srv.WhyNotHarmless(ReadCommand(text, srv.Root)); why != "" {
 			t.Errorf("asked: %s: %s", text, why)
 		}
 	}
@@ -217,23 +217,23 @@ func FuzzCommand(f *testing.F) {
 		if !strings.ContainsAny(text, "#<\\'\"`") && len(commandRisks(t, "Bash", text+"\nrm -rf /")) == 0 {
 			t.Errorf("%q hides that rm -rf / follows", text)
 		}
-		first := Command(text, srv.Root)
-		if srv.Harmless(first) != "" {
+		first := ReadCommand(text, srv.Root)
+		if srv.WhyNotHarmless(first) != "" {
 			return
 		}
 		for _, more := range []string{" ; touch x", " && touch x", " | touch x", " & touch x", " $(touch x)", " > x", "\ntouch x"} {
-			if srv.Harmless(Command(text+more, srv.Root)) == "" && !strings.Contains(text, "#") && !strings.Contains(text, "<<") {
+			if srv.WhyNotHarmless(ReadCommand(text+more, srv.Root)) == "" && !strings.Contains(text, "#") && !strings.Contains(text, "<<") {
 				t.Errorf("%q is left with %q behind it", text, more)
 			}
 		}
-		if srv.Harmless(Command("X=1 "+text, srv.Root)) == "" {
+		if srv.WhyNotHarmless(ReadCommand("X=1 "+text, srv.Root)) == "" {
 			t.Errorf("%q is left with a variable before it", text)
 		}
 	})
 }
 
-// TestDeeds: what a call does is read in each agent's own way, and a call with anything else in its input is one of an unknown tool.
-func TestDeeds(t *testing.T) {
+// TestToolUses: what a call does is read in each agent's own way, and a call with anything else in its input is one of an unknown tool.
+func TestToolUses(t *testing.T) {
 	patch := func(rows ...string) string {
 		text, err := json.Marshal(map[string]string{"command": "*** Begin Patch\n" + strings.Join(rows, "\n") + "\n*** End Patch"})
 		if err != nil {
@@ -241,22 +241,22 @@ func TestDeeds(t *testing.T) {
 		}
 		return string(text)
 	}
-	calls := func(tool string) Deed { return Deed{Verb: Calls, Tool: tool} }
-	loose := func(tool string) Deed { return Deed{Verb: Calls, Tool: tool, Loose: true} }
-	types := func(text string) Deed { return Deed{Verb: Keeps, Command: text, Typed: true} }
+	calls := func(tool string) ToolUse { return ToolUse{Verb: Calls, Tool: tool} }
+	loose := func(tool string) ToolUse { return ToolUse{Verb: Calls, Tool: tool, Loose: true} }
+	types := func(text string) ToolUse { return ToolUse{Verb: RunsInSession, Command: text, Typed: true} }
 	for _, c := range []struct {
 		dialect, tool, input string
-		want                 Deed
+		want                 ToolUse
 	}{
-		{"", "bash", `{"command":"ls","timeout":5}`, Deed{Verb: Runs, Command: "ls"}},
-		{"claude-code", "Bash", `{"command":" ls "}`, Deed{Verb: Runs, Command: " ls "}},
+		{"", "bash", `{"command":"ls","timeout":5}`, ToolUse{Verb: Runs, Command: "ls"}},
+		{"claude-code", "Bash", `{"command":" ls "}`, ToolUse{Verb: Runs, Command: " ls "}},
 		{"claude-code", "Bash", `{"command":"ls","run_in_background":true}`, calls("Bash")},
 		{"claude-code", "Bash", `{"command":""}`, calls("Bash")},
 		{"claude-code", "Bash", `{}`, calls("Bash")},
 		{"claude-code", "Bash", `[]`, calls("Bash")},
-		{"codex", "shell", `{"command":["ls","a b"]}`, Deed{Verb: Strays, Command: "ls 'a b'"}},
+		{"codex", "shell", `{"command":["ls","a b"]}`, ToolUse{Verb: RunsElsewhere, Command: "ls 'a b'"}},
 		{"codex", "shell", `{"command":["ls",1]}`, loose("shell")},
-		{"acp", "acp_execute", `{"command":["ls"]}`, Deed{Verb: Strays, Command: "ls"}},
+		{"acp", "acp_execute", `{"command":["ls"]}`, ToolUse{Verb: RunsElsewhere, Command: "ls"}},
 		{"claude-code", "Bash", `{"command":["ls","&&","touch","zz"]}`, calls("Bash")},
 		{"gemini", "run_shell_command", `{"command":["ls"]}`, calls("run_shell_command")},
 		{"opencode", "bash", `{"command":["ls"]}`, calls("bash")},
@@ -264,37 +264,37 @@ func TestDeeds(t *testing.T) {
 		{"cursor", "Shell", `{"command":["ls"]}`, loose("Shell")},
 		{"vscode", "run_in_terminal", `{"command":["ls"]}`, loose("run_in_terminal")},
 		{"", "Bash", `{"command":["ls"]}`, calls("Bash")},
-		{"codex", "shell", `{"command":"ls","workdir":"/x"}`, Deed{Verb: Runs, Command: "ls", Folder: "/x"}},
-		{"codex", "shell", `{"command":"ls","workdir":null}`, Deed{Verb: Strays, Command: "ls"}},
+		{"codex", "shell", `{"command":"ls","workdir":"/x"}`, ToolUse{Verb: Runs, Command: "ls", Folder: "/x"}},
+		{"codex", "shell", `{"command":"ls","workdir":null}`, ToolUse{Verb: RunsElsewhere, Command: "ls"}},
 		{"codex", "shell", `{"command":"ls","workdir":""}`, loose("shell")},
-		{"copilot", "bash", `{"command":"ls"}`, Deed{Verb: Keeps, Command: "ls"}},
-		{"copilot", "powershell", `{"command":"ls"}`, Deed{Verb: Keeps, Command: "ls"}},
-		{"codex", "exec_command", `{"cmd":"ls","workdir":"/x"}`, Deed{Verb: Runs, Command: "ls", Folder: "/x"}},
+		{"copilot", "bash", `{"command":"ls"}`, ToolUse{Verb: RunsInSession, Command: "ls"}},
+		{"copilot", "powershell", `{"command":"ls"}`, ToolUse{Verb: RunsInSession, Command: "ls"}},
+		{"codex", "exec_command", `{"cmd":"ls","workdir":"/x"}`, ToolUse{Verb: Runs, Command: "ls", Folder: "/x"}},
 		{"codex", "exec_command", `{"cmd":"ls","shell":"zsh"}`, loose("exec_command")},
-		{"codex", "shell_command", `{"command":"ls"}`, Deed{Verb: Strays, Command: "ls"}},
+		{"codex", "shell_command", `{"command":"ls"}`, ToolUse{Verb: RunsElsewhere, Command: "ls"}},
 		{"acp", "acp_execute", `{"command":"ls","x":1}`, calls("acp_execute")},
 		{"copilot", "write_bash", `{"sessionId":"1","input":"a{enter}b{up}\r","delay":5}`, types("a\nb\b\n")},
 		{"copilot", "write_powershell", `{"shellId":"1","input":"a"}`, types("a")},
 		{"codex", "write_stdin", `{"session_id":1,"chars":"\u0003"}`, types("")},
 		{"codex", "write_stdin", `{"session_id":1,"chars":"a\u0003"}`, types("a\x03")},
-		{"codex", "write_stdin", `{"session_id":1}`, Deed{Verb: Keeps}},
+		{"codex", "write_stdin", `{"session_id":1}`, ToolUse{Verb: RunsInSession}},
 		{"vscode", "send_to_terminal", `{"id":"1","command":"a"}`, types("a")},
-		{"vscode", "terminal_input", `{"input":"a","x":1}`, Deed{Verb: Calls, Tool: "terminal_input", Command: "a", Typed: true, Loose: true}},
-		{"claude-code", "Read", `{"file_path":"a"}`, Deed{Verb: Views, Names: []string{"a"}}},
-		{"claude-code", "Read", `{}`, Deed{Verb: Views, Names: []string{""}}},
+		{"vscode", "terminal_input", `{"input":"a","x":1}`, ToolUse{Verb: Calls, Tool: "terminal_input", Command: "a", Typed: true, Loose: true}},
+		{"claude-code", "Read", `{"file_path":"a"}`, ToolUse{Verb: Views, Names: []string{"a"}}},
+		{"claude-code", "Read", `{}`, ToolUse{Verb: Views, Names: []string{""}}},
 		{"claude-code", "Read", `{"file_path":""}`, calls("Read")},
 		{"claude-code", "Read", `{"file_path":1}`, calls("Read")},
 		{"claude-code", "Read", `{"file_path":["a"]}`, calls("Read")},
 		{"claude-code", "Read", `{"file_path":" a"}`, calls("Read")},
-		{"claude-code", "Glob", `{"path":"src","pattern":"*.go"}`, Deed{Verb: Lists, Names: []string{"src"}, Pattern: "*.go"}},
-		{"claude-code", "Write", `{"file_path":"a","content":"x"}`, Deed{Verb: Writes, Names: []string{"a"}}},
+		{"claude-code", "Glob", `{"path":"src","pattern":"*.go"}`, ToolUse{Verb: Lists, Names: []string{"src"}, Pattern: "*.go"}},
+		{"claude-code", "Write", `{"file_path":"a","content":"x"}`, ToolUse{Verb: Writes, Names: []string{"a"}}},
 		{"claude-code", "Write", `{"content":"x"}`, calls("Write")},
-		{"claude-code", "WebFetch", `{"url":"https://Example.com:8443/x","prompt":"p"}`, Deed{Verb: Fetches, Host: "example.com:8443"}},
+		{"claude-code", "WebFetch", `{"url":"https://Example.com:8443/x","prompt":"p"}`, ToolUse{Verb: Fetches, Host: "example.com:8443"}},
 		{"claude-code", "WebFetch", `{"prompt":"p"}`, calls("WebFetch")},
-		{"claude-code", "TodoWrite", `{"todos":[]}`, Deed{Verb: Notes}},
-		{"claude-code", "TodoWrite", `{"-":1}`, Deed{Verb: Notes}},
+		{"claude-code", "TodoWrite", `{"todos":[]}`, ToolUse{Verb: HasNoEffect}},
+		{"claude-code", "TodoWrite", `{"-":1}`, ToolUse{Verb: HasNoEffect}},
 		{"codex", "apply_patch", patch("*** Add File: a", "+x", "*** Update File: b", "*** Move to: c", "*** End of File"),
-			Deed{Verb: Patches, Names: []string{"a", "b", "c"}}},
+			ToolUse{Verb: Patches, Names: []string{"a", "b", "c"}}},
 		{"codex", "apply_patch", patch("*** Add File: /a"), calls("apply_patch")},
 		{"codex", "apply_patch", patch("*** Add File: a", "*** Delete File: b"), calls("apply_patch")},
 		{"codex", "apply_patch", patch("*** Update File"), calls("apply_patch")},
@@ -313,9 +313,9 @@ func TestDeeds(t *testing.T) {
 		{Daycared, "publish", `{}`, calls("publish")},
 		{"opencode", "git__push", `{}`, calls("git__push")},
 	} {
-		c.want.Unheard = slices.Contains([]string{"codex shell", "codex exec_command", "codex shell_command", "acp acp_execute"},
+		c.want.TypingUnseen = slices.Contains([]string{"codex shell", "codex exec_command", "codex shell_command", "acp acp_execute"},
 			c.dialect+" "+c.tool)
-		if diff := cmp.Diff(c.want, DeedOf(c.dialect, c.tool, json.RawMessage(c.input))); diff != "" {
+		if diff := cmp.Diff(c.want, ReadToolUse(c.dialect, c.tool, json.RawMessage(c.input))); diff != "" {
 			t.Errorf("%s %s %s: %s", c.dialect, c.tool, c.input, diff)
 		}
 	}
@@ -330,7 +330,7 @@ func TestOperandsAreCounted(t *testing.T) {
 		"nohup": false, "nohup ls": true, "command": false,
 		"grep x /etc/x": false, "uniq": true, "uniq a": true, "uniq a b": false, "pwd": true, "pwd x": false,
 	} {
-		if why := srv.Harmless(Command(text, srv.Root)); (why == "") != left {
+		if why := srv.WhyNotHarmless(ReadCommand(text, srv.Root)); (why == "") != left {
 			t.Errorf("%s: %q", text, why)
 		}
 	}
@@ -341,7 +341,7 @@ func TestARedirectionToADescriptorIsLeft(t *testing.T) {
 	for text, left := range map[string]bool{
 		"ls 2>&0": true, "ls 2>&1": true, "ls >&9": true, "ls 2>&/": false, "ls 2>&:": false, "ls 2>&10": false, "ls 2>&-": false,
 	} {
-		if why := srv.Harmless(Command(text, srv.Root)); (why == "") != left {
+		if why := srv.WhyNotHarmless(ReadCommand(text, srv.Root)); (why == "") != left {
 			t.Errorf("%s: %q", text, why)
 		}
 	}
@@ -438,7 +438,7 @@ func TestOptionsAreNamedForRules(t *testing.T) {
 	for text, want := range map[string]string{
 		"ls": "reads", "git log x": "reads", "grep x": "pattern", "go test": "packages", "unknown": "", "git": "",
 	} {
-		named, got := Known(strings.Fields(text))
+		named, got := ListedProgram(strings.Fields(text))
 		if words := map[string]int{"git log x": 2, "go test": 2, "unknown": 0, "git": 0}; got != want ||
 			named != max(words[text], min(1, len(want))) {
 			t.Errorf("the operands of %s are %q, and %d words name it", text, got, named)
@@ -484,7 +484,7 @@ func TestWhatIsWithinTheLimitsIsRead(t *testing.T) {
 		{"folders", func(n int) string { return strings.Repeat("cd a;", n-1) + "ls" }, maxFolders},
 	} {
 		for n, left := range map[int]bool{c.most: true, c.most + 1: false} {
-			if why := srv.Harmless(Command(c.text(n), srv.Root)); (why == "") != left {
+			if why := srv.WhyNotHarmless(ReadCommand(c.text(n), srv.Root)); (why == "") != left {
 				t.Errorf("%s: of %d: %q", c.name, n, why)
 			}
 		}
@@ -492,7 +492,7 @@ func TestWhatIsWithinTheLimitsIsRead(t *testing.T) {
 	shell := "ls"
 	for n := range maxDepth + 1 {
 		shell = "sh -c " + "'" + strings.ReplaceAll(shell, "'", `'\''`) + "'"
-		if why := srv.Harmless(Command(shell, srv.Root)); (why == "") != (n < maxDepth) {
+		if why := srv.WhyNotHarmless(ReadCommand(shell, srv.Root)); (why == "") != (n < maxDepth) {
 			t.Errorf("%d shells in shells: %q", n+1, why)
 		}
 	}
@@ -530,7 +530,7 @@ func TestWhatIsWithinTheLimitsIsRead(t *testing.T) {
 func TestVariablesOfAProgramAreRead(t *testing.T) {
 	const part = "it sets a part of a variable"
 	for text, want := range map[string]string{"X=1 Y= ls": "X=1 Y=", "ls": "", "X+=1 ls": part, "X[1]=2; ls": part, "X=(a b); ls": part} {
-		r := Command(text, srv.Root)
+		r := ReadCommand(text, srv.Root)
 		got := strings.Join(r.Acts[len(r.Acts)-1].Env, " ")
 		if slices.Contains(r.Doubts, part) {
 			got += part
@@ -544,7 +544,7 @@ func TestVariablesOfAProgramAreRead(t *testing.T) {
 // TestWithin: what a program that runs others is given to run is found, and in which folder.
 func TestWithin(t *testing.T) {
 	within := func(text string) (found []string) {
-		for _, a := range Command(text, srv.Root).Acts {
+		for _, a := range ReadCommand(text, srv.Root).Acts {
 			for _, inner := range a.Within() {
 				if found = append(found, strings.Join(inner.Words, " ")); !slices.Equal(inner.In, []string{srv.Root}) {
 					t.Errorf("%s: %q is run in %q", text, inner.Words, inner.In)
@@ -604,7 +604,7 @@ func TestWhatAProgramIsFed(t *testing.T) {
 		"cat": false, "cat < x": true, "cat <> x": true, "cat <&3": true, "cat > x": false,
 		"cat >> x": false, "(cat) < x": true, "cat < x; ls": false,
 	} {
-		all := Command(text, "/srv").Acts
+		all := ReadCommand(text, "/srv").Acts
 		all = slices.DeleteFunc(all, func(a Act) bool { return a.Kind != Run })
 		if got := all[len(all)-1].Fed; got != want {
 			t.Errorf("%q: %t", text, got)
@@ -616,7 +616,7 @@ func TestWhatAProgramIsFed(t *testing.T) {
 func TestABackslashInQuotes(t *testing.T) {
 	for text, want := range map[string]string{`a\$b`: "a$b", `a\"b`: `a"b`, `a\\b`: `a\b`, `a\b`: `a\b`, `$a`: `$a`, "a\\\nb": "ab"} {
 		var b strings.Builder
-		if escaped(&b, text, "$`\"\\\n"); b.String() != want {
+		if writeEscaped(&b, text, "$`\"\\\n"); b.String() != want {
 			t.Errorf("%q is read as %q, not %q", text, b.String(), want)
 		}
 	}
@@ -631,7 +631,7 @@ func TestWhatGetsCode(t *testing.T) {
 		"python3 x.py": false, "python3 x.py eval.txt -v": false, "xargs rm": false, "parallel rm": false, "cpio -o": false,
 		"find . | sort": false,
 	} {
-		got := slices.ContainsFunc(Command(text, srv.Root).Acts, Act.GivenCode)
+		got := slices.ContainsFunc(ReadCommand(text, srv.Root).Acts, Act.GetsCode)
 		if got != want {
 			t.Errorf("%s gets code: %t", text, got)
 		}
@@ -646,7 +646,7 @@ func TestWhatGetsCode(t *testing.T) {
 		}
 	}
 	for _, a := range []Act{{Kind: Read, Words: []string{"jq"}}, {Kind: Run}} {
-		if a.GivenCode() {
+		if a.GetsCode() {
 			t.Errorf("%s %q gets code", a.Kind, a.Words)
 		}
 	}
@@ -656,7 +656,7 @@ func TestWhatGetsCode(t *testing.T) {
 // looked at a few times only.
 func TestWhatMayBeRunIsReadLoosely(t *testing.T) {
 	read := func(text string) (found []string) {
-		for a := range Loosely(text, srv.Root) {
+		for a := range ReadLoosely(text, srv.Root) {
 			found = append(found, strings.Join(a.Words, " "))
 		}
 		return found
@@ -682,12 +682,12 @@ func TestLinesThatShellsReadDifferentlyAreNotRead(t *testing.T) {
 		"cat <1-5":                   "zsh reads <1-5> as a pattern",
 		"cat <a-5":                   "",
 	} {
-		if got := strings.Join(Command(text, srv.Root).Doubts, "; "); (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := strings.Join(ReadCommand(text, srv.Root).Doubts, "; "); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
 	for text, more := range map[string][]string{"rm <(": nil, "rm <(\\\na": {"rm <(\na"}} {
-		if got := Command(text, srv.Root).Unparsed; !slices.Equal(got, append([]string{text}, more...)) {
+		if got := ReadCommand(text, srv.Root).Unparsed; !slices.Equal(got, append([]string{text}, more...)) {
 			t.Errorf("of %q could not be parsed: %q", text, got)
 		}
 	}
@@ -749,7 +749,7 @@ func TestFilesThatProgramsWrite(t *testing.T) {
 	} {
 		words := strings.Fields(text)
 		operands, _ := operandsOf(words[1:])
-		if got := strings.Join(written(words[0], words[1:], operands), " "); got != want {
+		if got := strings.Join(writtenFiles(words[0], words[1:], operands), " "); got != want {
 			t.Errorf("%s writes %q, not %q", text, got, want)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 var coders = strings.Fields("awk gawk mawk nawk emacs vi vim nvim ex view ed gdb lldb expect ipython jshell pypy tmux screen at " +
 	"batch socat jq")
 
-// GivenCode reports whether a is a program that gets code on its command line or by its input, or names from another program: either may
+// GetsCode reports whether a is a program that gets code on its command line or by its input, or names from another program: either may
 // name what does not stand in the command.
-func (a Act) GivenCode() bool {
+func (a Act) GetsCode() bool {
 	if a.Kind != Run || len(a.Words) == 0 {
 		return false
 	}
@@ -36,7 +36,7 @@ func (a Act) GivenCode() bool {
 
 // Computes reports whether a does more than its words say: they are computed, or it gets code.
 func (a Act) Computes() bool {
-	return a.GivenCode() || slices.ContainsFunc(a.Words, func(w string) bool { return strings.Contains(w, Computed) })
+	return a.GetsCode() || slices.ContainsFunc(a.Words, func(w string) bool { return strings.Contains(w, Computed) })
 }
 
 // HasCode reports whether the input of a tool that is not known has a command or code.
@@ -52,7 +52,7 @@ func CodeIn(text json.RawMessage) bool {
 	computes := func(text string) bool { return strings.ContainsAny(text, "(=;`$\n") }
 	return in.unread || slices.ContainsFunc(slices.Concat(in.code, in.stdin), computes) ||
 		slices.ContainsFunc(in.queries, statement.MatchString) || slices.ContainsFunc(in.commands, func(text string) bool {
-		r := Command(text, "/")
+		r := ReadCommand(text, "/")
 		return len(r.Doubts) > 0 || slices.ContainsFunc(r.Acts, Act.Computes)
 	})
 }

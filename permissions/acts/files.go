@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// files adds the risks of the files that a program writes or removes, and of those whose names say that they hold credentials.
-func (f *finder) files(name string, a Act) {
+// addFiles adds the risks of the files that a program writes or removes, and of those whose names say that they hold credentials.
+func (f *finder) addFiles(name string, a Act) {
 	args := a.Words[1:]
 	operands, recursive := operandsOf(args)
-	for _, word := range written(name, args, operands) {
-		f.touches(a, word, true)
+	for _, word := range writtenFiles(name, args, operands) {
+		f.addFile(a, word, true)
 	}
 	recursive = recursive || slices.ContainsFunc(operands, func(word string) bool { return strings.Contains(word, "**") })
 	if recursive && slices.Contains([]string{"rm", "srm", "trash"}, name) {
@@ -25,7 +25,7 @@ func (f *finder) files(name string, a Act) {
 	}
 	for _, word := range operands {
 		if !strings.ContainsAny(word, " \n") {
-			f.touches(a, word, false)
+			f.addFile(a, word, false)
 		}
 	}
 	for _, word := range args { // -d @file, --post-file=file, -F name=@file;type=…
@@ -52,8 +52,8 @@ func operandsOf(args []string) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// written returns the files that a program writes or removes.
-func written(name string, args, operands []string) (files []string) {
+// writtenFiles returns the files that a program writes or removes.
+func writtenFiles(name string, args, operands []string) (files []string) {
 	switch name {
 	case "rm", "srm", "trash", "rmdir", "unlink", "touch", "mkdir", "truncate", "tee", "mv", "shred", "mkfifo":
 		return operands
@@ -65,7 +65,7 @@ func written(name string, args, operands []string) (files []string) {
 		if slices.ContainsFunc(args, func(w string) bool {
 			return strings.HasPrefix(w, "-i") || strings.HasPrefix(w, "--in-place") || name == "perl" && optionFits("-i", w)
 		}) {
-			return edited(args)
+			return filesEditedInPlace(args)
 		}
 	case "dd":
 		for _, word := range args {
@@ -87,8 +87,8 @@ func written(name string, args, operands []string) (files []string) {
 	return files
 }
 
-// edited returns the files that sed or perl edits in place: the operands, except the script and the values of -e and -f.
-func edited(args []string) (files []string) {
+// filesEditedInPlace returns the files that sed or perl edits in place: the operands, except the script and the values of -e and -f.
+func filesEditedInPlace(args []string) (files []string) {
 	script := false
 	for i, word := range args {
 		switch {
@@ -124,8 +124,8 @@ func valueOfOption(args []string, short, long string) string {
 	return ""
 }
 
-// touches adds the risks of reading or writing a file.
-func (f *finder) touches(a Act, name string, writes bool) {
+// addFile adds the risks of reading or writing a file.
+func (f *finder) addFile(a Act, name string, writes bool) {
 	if isSecret(name) {
 		f.found[Secrets] = true
 	}
@@ -138,7 +138,7 @@ func (f *finder) touches(a Act, name string, writes bool) {
 	if f.isOutside(a, name) {
 		f.found[Outside] = true
 	}
-	places, _ := f.places(a, name)
+	places, _ := f.locationsOf(a, name)
 	if isSetting(name) || slices.ContainsFunc(places, isSetting) {
 		f.found[Rights] = true
 	}
@@ -149,15 +149,15 @@ func harmlessDevice(name string) bool {
 		slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "-", ""}, name)
 }
 
-// places returns the absolute, clean names that a word may stand for; known is false if it may be anywhere.
-func (f *finder) places(a Act, name string) (all []string, known bool) {
-	if unplaced(name) || len(name) > 1 && name[1] == ':' && !strings.HasPrefix(name, "/") {
+// locationsOf returns the absolute, clean names that a word may stand for; known is false if it may be anywhere.
+func (f *finder) locationsOf(a Act, name string) (all []string, known bool) {
+	if hasUnknownPlace(name) || len(name) > 1 && name[1] == ':' && !strings.HasPrefix(name, "/") {
 		return nil, false
 	}
 	for _, folder := range a.at {
 		switch {
 		case strings.HasPrefix(name, "/"):
-		case unplaced(folder):
+		case hasUnknownPlace(folder):
 			return nil, false
 		case !strings.HasPrefix(folder, "/"): // an unknown one
 			folder = path.Join(f.workspace(), folder)
@@ -177,7 +177,7 @@ func (f *finder) workspace() string {
 // isOutside reports whether a name may be outside the workspace and the folders of temporary files. An unknown workspace may be anywhere
 // but in the system's folders.
 func (f *finder) isOutside(a Act, name string) bool {
-	places, known := f.places(a, name)
+	places, known := f.locationsOf(a, name)
 	return !known || f.root == "" && strings.HasPrefix(path.Clean(name), "..") || slices.ContainsFunc(places, func(at string) bool {
 		inside := at == f.workspace() || strings.HasPrefix(at, f.workspace()+"/")
 		return !inside && !isTemporary(at+"/x") && (f.root != "" || at == "/" || slices.Contains(systemFolders, strings.Split(at, "/")[1]))
@@ -195,13 +195,13 @@ func isTemporary(at string) bool {
 
 // isScratch reports whether a name is a build folder of the workspace, within one, or temporary, wherever it is relative to.
 func (f *finder) isScratch(a Act, name string) bool {
-	places, known := f.places(a, name)
+	places, known := f.locationsOf(a, name)
 	return known && !slices.ContainsFunc(places, func(at string) bool {
 		rest, inside := strings.CutPrefix(at, f.workspace()+"/")
 		if !inside { // a workspace may be in a folder of temporary files itself
 			return !isTemporary(at) || strings.HasPrefix(f.workspace()+"/", strings.TrimRight(at, "*?")+"/")
 		}
-		return !slices.ContainsFunc(strings.Split(rest, "/"), func(part string) bool { return named(scratch, part) })
+		return !slices.ContainsFunc(strings.Split(rest, "/"), func(part string) bool { return matchesAny(scratch, part) })
 	})
 }
 
@@ -263,7 +263,7 @@ func isSecret(name string) bool {
 		return slices.ContainsFunc([]string{".env", ".netrc", ".npmrc", ".git-credentials", "credentials", "id_rsa", "id_ed25519"},
 			func(secret string) bool { return match(base, secret) })
 	}
-	return !example && named(secretNames, base)
+	return !example && matchesAny(secretNames, base)
 }
 
 // isSetting reports whether a file says what an agent may do or runs, or what git runs. A name may be that of the folder around it.
@@ -275,7 +275,7 @@ func isSetting(name string) bool {
 		rest := parts[i+1:]
 		switch part {
 		case ".claude", ".gemini", ".codex", ".cursor", ".copilot", ".opencode", ".vscode":
-			if named([]string{"hooks", "plugin", "plugins", "extensions"}, rest[0]) || len(rest) == 1 && named(settingNames, base) {
+			if matchesAny([]string{"hooks", "plugin", "plugins", "extensions"}, rest[0]) || len(rest) == 1 && matchesAny(settingNames, base) {
 				return true
 			}
 		case ".git":

@@ -16,8 +16,8 @@ type Workspace struct {
 	Resolve func(name string) string
 }
 
-// Harmless returns why a command is not harmless; empty if it is. Harmless are reading in the workspace, building and testing.
-func (w Workspace) Harmless(r Reading) (why string) {
+// WhyNotHarmless returns why a command is not harmless; empty if it is. Harmless are reading in the workspace, building and testing.
+func (w Workspace) WhyNotHarmless(r Reading) (why string) {
 	if len(r.Doubts) > 0 {
 		return r.Doubts[0]
 	}
@@ -25,7 +25,7 @@ func (w Workspace) Harmless(r Reading) (why string) {
 		ok := false
 		switch a.Kind {
 		case Run:
-			ok = len(a.Env) == 0 && w.runs(a)
+			ok = len(a.Env) == 0 && w.allowsRun(a)
 		case Write:
 			ok = a.Words[0] == "/dev/null" // agents edit with tools of their own
 		case Read, Enter:
@@ -53,9 +53,9 @@ func Under(folder, name string) string {
 
 // Reads reports whether an absolute name leads to something in the workspace that does not look like a secret.
 func (w Workspace) Reads(name string) bool {
-	paths := w.inside(name)
+	paths := w.resolveInside(name)
 	return len(paths) > 0 && !slices.ContainsFunc(append(paths, filepath.Base(name)), func(path string) bool {
-		return isSecret(path) || named(secret, strings.ToLower(filepath.Base(path)))
+		return isSecret(path) || matchesAny(secret, strings.ToLower(filepath.Base(path)))
 	})
 }
 
@@ -63,7 +63,7 @@ func (w Workspace) Reads(name string) bool {
 func FindsSecrets(pattern string) bool {
 	base := strings.ToLower(filepath.Base(pattern))
 	return pattern != "" && (isSecret(pattern) || slices.ContainsFunc(secret, func(name string) bool {
-		return named([]string{name}, base) || named([]string{base}, strings.ReplaceAll(name, "*", "x"))
+		return matchesAny([]string{name}, base) || matchesAny([]string{base}, strings.ReplaceAll(name, "*", "x"))
 	}))
 }
 
@@ -71,7 +71,7 @@ func FindsSecrets(pattern string) bool {
 var secret = []string{".env", ".env.*", "*.env", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "credentials*", "*.pem", "*.key",
 	"*.p12", "id_*", "*.tfstate"}
 
-func named(patterns []string, name string) bool {
+func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := filepath.Match(pattern, name)
 		return ok || err != nil
@@ -81,12 +81,12 @@ func named(patterns []string, name string) bool {
 // Writes reports whether an absolute name leads to a file in the workspace that is not executed later.
 func (w Workspace) Writes(name string) bool {
 	return w.Reads(name) && !laterFolder(strings.ToLower(w.Root)) &&
-		!slices.ContainsFunc(append(w.inside(name), filepath.Base(name)), runsLater)
+		!slices.ContainsFunc(append(w.resolveInside(name), filepath.Base(name)), runsLater)
 }
 
-// inside returns the paths in the workspace that a name may resolve to; none if one is outside. Programs resolve links before "..",
+// resolveInside returns the paths in the workspace that a name may resolve to; none if one is outside. Programs resolve links before "..",
 // shells after it.
-func (w Workspace) inside(name string) (paths []string) {
+func (w Workspace) resolveInside(name string) (paths []string) {
 	if name == "/dev/null" {
 		return []string{"."}
 	}
@@ -100,7 +100,7 @@ func (w Workspace) inside(name string) (paths []string) {
 	return paths
 }
 
-// later are patterns for the lower-case names of files that are executed or obeyed later: build and package manifests, build
+// laterPatterns are patterns for the lower-case names of files that are executed or obeyed later: build and package manifests, build
 // settings, and instructions for agents. A pattern that ends in "/" is a folder with its content. Dot files count as well.
 //
 //go:embed later.txt
@@ -133,18 +133,18 @@ var (
 	wrappers, interpreters            = wordLists["wrappers"], wordLists["interpreters"]
 )
 
-var later = strings.Fields(laterText)
+var laterPatterns = strings.Fields(laterText)
 
 // runsLater reports whether a path in the workspace names a file that is executed or obeyed later.
 func runsLater(path string) bool {
 	path = strings.ToLower(path)
 	return path != "." &&
-		(strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || named(later, filepath.Base(path)) || laterFolder(path))
+		(strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || matchesAny(laterPatterns, filepath.Base(path)) || laterFolder(path))
 }
 
 // laterFolder reports whether a lower-case path is in a folder of such files.
 func laterFolder(path string) bool {
-	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return slices.Contains(later, part+"/") })
+	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return slices.Contains(laterPatterns, part+"/") })
 }
 
 // programText has one program per line: its name (a subcommand follows "_"), the kind of its operands, and the allowed options.
@@ -184,7 +184,7 @@ var programs = func() map[string]program {
 // OnlyReads reports whether a program is on the list with these arguments and only reads: it neither builds nor tests anything.
 func (w Workspace) OnlyReads(a Act) bool {
 	p, _, known := entryOf(a)
-	return known && !p.builds && w.runs(a)
+	return known && !p.builds && w.allowsRun(a)
 }
 
 // Builds reports whether a program is on the list of those that build and test: they run code of their folder.
@@ -209,15 +209,15 @@ func entryOf(a Act) (p program, words []string, known bool) {
 	return p, words, known
 }
 
-// Strays reports whether git may run in another folder than the workspace's own: each folder's .git says what git executes.
-func (w Workspace) Strays(a Act) bool {
+// MayLeave reports whether git may run in another folder than the workspace's own: each folder's .git says what git executes.
+func (w Workspace) MayLeave(a Act) bool {
 	return a.Words[0] == "git" && (len(a.In) > 1 || w.Resolve(a.In[0]) != w.Root)
 }
 
-// runs reports whether a program is on the list with these arguments.
-func (w Workspace) runs(a Act) bool {
+// allowsRun reports whether a program is on the list with these arguments.
+func (w Workspace) allowsRun(a Act) bool {
 	p, words, known := entryOf(a)
-	if !known || w.Strays(a) {
+	if !known || w.MayLeave(a) {
 		return false
 	}
 	if p.operands == "words" {
@@ -298,9 +298,9 @@ func (p program) option(word string, after []string) (kind byte, value string, n
 	return 0, "", false, true
 }
 
-// Known returns how many words name the program, and its subcommand, of a program on the list, and the kind of its operands, see
+// ListedProgram returns how many words name the program, and its subcommand, of a program on the list, and the kind of its operands, see
 // programs.txt. It is 0 for one that is not on the list.
-func Known(words []string) (named int, kind string) {
+func ListedProgram(words []string) (named int, kind string) {
 	p, args, known := entryOf(Act{Words: words})
 	if !known {
 		return 0, ""
@@ -362,7 +362,7 @@ func WritesTo(words []string, n int) string {
 // LaterExtension reports whether files with an extension may be executed or obeyed later by their names.
 func LaterExtension(ext string) bool {
 	ext = strings.ToLower(ext)
-	return slices.ContainsFunc(later, func(pattern string) bool { return strings.HasSuffix(pattern, ext) })
+	return slices.ContainsFunc(laterPatterns, func(pattern string) bool { return strings.HasSuffix(pattern, ext) })
 }
 
 // namesArguments reports whether a program may take a word for the name of a file of more arguments.
@@ -420,13 +420,13 @@ func printsLines(script string) bool {
 	return prints && from != "" && strings.Trim(from+to, "0123456789") == ""
 }
 
-// HarmlessCall reports whether a tool call that a dialect's hook asks about is harmless in the workspace: it runs a harmless command
-// (see [Workspace.Harmless]), or reads or edits files that are not executed later. Relative names are relative to the absolute folder.
+// HarmlessCall reports whether a tool call that a dialect's hook asks about is harmless in the workspace: it runs a harmless command (see
+// [Workspace.WhyNotHarmless]), or reads or edits files that are not executed later. Relative names are relative to the absolute folder.
 func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, folder string) bool {
 	if dialect == "vscode" || dialect == "codex" && tool != "apply_patch" {
 		return false // VS Code has no mode that it could be left to; Codex's folder is not known
 	}
-	d := DeedOf(dialect, tool, input)
+	d := ReadToolUse(dialect, tool, input)
 	reads := func(name string) bool { return !strings.HasPrefix(name, "~") && w.Reads(Under(folder, name)) }
 	writes := func(name string) bool { return !strings.HasPrefix(name, "~") && w.Writes(Under(folder, name)) }
 	each := func(holds func(string) bool) bool {
@@ -434,7 +434,7 @@ func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, fol
 	}
 	switch d.Verb {
 	case Runs:
-		return d.Folder == "" && d.Altered == "" && w.Harmless(Command(d.Command, folder)) == ""
+		return d.Folder == "" && d.Altered == "" && w.WhyNotHarmless(ReadCommand(d.Command, folder)) == ""
 	case Lists:
 		return d.ListsWithin() && each(reads)
 	case Views:
@@ -442,11 +442,11 @@ func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, fol
 	case Writes, Patches:
 		return each(writes)
 	}
-	return d.Verb == Notes
+	return d.Verb == HasNoEffect
 }
 
 // ListsWithin reports whether the pattern of [Lists] finds files in the named folder only.
-func (d Deed) ListsWithin() bool {
+func (d ToolUse) ListsWithin() bool {
 	return !filepath.IsAbs(d.Pattern) && !leaves.MatchString(d.Pattern) && !strings.HasPrefix(d.Pattern, "~")
 }
 

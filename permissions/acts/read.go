@@ -54,7 +54,7 @@ type Reading struct {
 	Acts   []Act
 	Doubts []string
 	Unread bool // a part exceeds the limits, or is no shell syntax
-	// Unparsed are those parts. They are not among the acts; see [Loosely].
+	// Unparsed are those parts. They are not among the acts; see [ReadLoosely].
 	Unparsed []string
 
 	values []string // of variables that are set
@@ -74,8 +74,8 @@ const (
 	maxSeen    = 8   // of one word in a part that is read loosely
 )
 
-// Command reads the text of a command that a shell (sh, bash or zsh) runs in folder.
-func Command(text, folder string) Reading {
+// ReadCommand reads the text of a command that a shell (sh, bash or zsh) runs in folder.
+func ReadCommand(text, folder string) Reading {
 	c := command{folders: []string{folder}, at: []string{folder}}
 	c.read(text, 0)
 	if len(c.Acts) == 0 || len(c.Acts) > maxActs {
@@ -85,9 +85,9 @@ func Command(text, folder string) Reading {
 	return c.Reading
 }
 
-// Loosely yields what a text that cannot be parsed may run, for rules that deny or ask: each word with the rest of its part may be a
+// ReadLoosely yields what a text that cannot be parsed may run, for rules that deny or ask: each word with the rest of its part may be a
 // program with its arguments. More is found than happens; quotes are ignored.
-func Loosely(text, folder string) iter.Seq[Act] {
+func ReadLoosely(text, folder string) iter.Seq[Act] {
 	text = strings.NewReplacer("\\\n", "", "\\", "", "'", "", `"`, "", "$", "").Replace(text)
 	return func(yield func(Act) bool) {
 		seen := map[string]int{} // a word that comes again and again in a part is looked at a few times
@@ -124,14 +124,14 @@ func (c *command) doubt(format string, values ...any) {
 }
 
 func (c *command) read(text string, depth int) {
-	if why := unfit(text); why != "" || depth > maxDepth {
+	if why := whyNotParsed(text); why != "" || depth > maxDepth {
 		c.Unread, c.Unparsed = true, append(c.Unparsed, text)
 		c.doubt("%s", cmp.Or(why, "it has shells in shells"))
 		return
 	}
 	f, err := parsed(text)
 	if err == nil {
-		err = misread(f, text)
+		err = findMisreading(f, text)
 	}
 	if err != nil {
 		c.Unread, c.Unparsed = true, append(c.Unparsed, text)
@@ -182,8 +182,8 @@ func variables(f *syntax.File) map[string]string {
 	return all
 }
 
-// unfit returns why a text is not even parsed.
-func unfit(text string) string {
+// whyNotParsed returns why a text is not even parsed.
+func whyNotParsed(text string) string {
 	if len(text) > maxText {
 		return "it is too long"
 	}
@@ -203,9 +203,9 @@ func unfit(text string) string {
 	return ""
 }
 
-// misread returns where shells read a text otherwise than the parser did, which takes a backslash at the end of a line for one that goes
-// on also in a comment, and compares the end of a here-document with its lines as they are written.
-func misread(f *syntax.File, text string) (err error) {
+// findMisreading returns where shells read a text otherwise than the parser did, which takes a backslash at the end of a line for one that
+// goes on also in a comment, and compares the end of a here-document with its lines as they are written.
+func findMisreading(f *syntax.File, text string) (err error) {
 	if strings.Contains(text, "$\\\n") {
 		return errors.New("a line goes on after a dollar")
 	}
@@ -217,7 +217,7 @@ func misread(f *syntax.File, text string) (err error) {
 			}
 		case *syntax.Redirect:
 			if n.Op == syntax.Hdoc || n.Op == syntax.DashHdoc {
-				err = cmp.Or(err, misreadEnd(n, text))
+				err = cmp.Or(err, findMisreadEnd(n, text))
 			}
 		}
 		return true
@@ -225,8 +225,8 @@ func misread(f *syntax.File, text string) (err error) {
 	return err
 }
 
-// misreadEnd returns why a here-document may end elsewhere.
-func misreadEnd(r *syntax.Redirect, text string) error {
+// findMisreadEnd returns why a here-document may end elsewhere.
+func findMisreadEnd(r *syntax.Redirect, text string) error {
 	end := text[r.Word.Pos().Offset():r.Word.End().Offset()]
 	if strings.ContainsAny(strings.TrimPrefix(end, "\\"), "\\$`\n") {
 		return errors.New("shells read the end of a here-document differently")
@@ -528,7 +528,7 @@ func (a Act) within(depth int) (all []Act) {
 		texts = append(texts, strings.Join(a.Words[1:], " "))
 	}
 	for _, text := range texts {
-		for _, inner := range Command(text, folder).Acts {
+		for _, inner := range ReadCommand(text, folder).Acts {
 			if len(all) < maxActs {
 				all = append(append(all, inner), inner.within(depth+1)...)
 			}
@@ -541,7 +541,7 @@ func (a Act) within(depth int) (all []Act) {
 func anyOf(words []*syntax.Word) string {
 	for _, w := range words {
 		text := approximate(w, nil)
-		if unplaced(text) || !filepath.IsLocal(strings.ReplaceAll(text, Computed, "x")) {
+		if hasUnknownPlace(text) || !filepath.IsLocal(strings.ReplaceAll(text, Computed, "x")) {
 			return Computed
 		}
 	}
@@ -555,7 +555,7 @@ func anyOf(words []*syntax.Word) string {
 func (c *command) enter(name string) {
 	c.entered = nil
 	for _, f := range c.at {
-		if !unplaced(name) {
+		if !hasUnknownPlace(name) {
 			f = Under(f, name)
 		} else {
 			f = Computed
@@ -570,8 +570,8 @@ func (c *command) enter(name string) {
 	}
 }
 
-// unplaced reports whether nobody knows where a file of that name is: at home, or in a folder that is computed.
-func unplaced(name string) bool {
+// hasUnknownPlace reports whether nobody knows where a file of that name is: at home, or in a folder that is computed.
+func hasUnknownPlace(name string) bool {
 	return strings.HasPrefix(name, "~") || strings.HasPrefix(name, Computed)
 }
 
@@ -581,7 +581,7 @@ func literal(w *syntax.Word) (text string, known bool) {
 	for i, p := range w.Parts {
 		switch p := p.(type) {
 		case *syntax.Lit:
-			if !bare(&b, p.Value, i == 0) {
+			if !writeUnquoted(&b, p.Value, i == 0) {
 				return "", false
 			}
 		case *syntax.SglQuoted:
@@ -595,7 +595,7 @@ func literal(w *syntax.Word) (text string, known bool) {
 				if !plain || p.Dollar {
 					return "", false
 				}
-				escaped(&b, lit.Value, "$`\"\\\n")
+				writeEscaped(&b, lit.Value, "$`\"\\\n")
 			}
 		default:
 			return "", false
@@ -617,9 +617,9 @@ func approximate(w *syntax.Word, vars map[string]string) string {
 			switch p := p.(type) {
 			case *syntax.Lit:
 				if quoted {
-					escaped(&b, p.Value, "$`\"\\\n")
+					writeEscaped(&b, p.Value, "$`\"\\\n")
 				} else {
-					unescape(&b, p.Value)
+					writeUnescaped(&b, p.Value)
 				}
 			case *syntax.SglQuoted:
 				text := p.Value
@@ -677,8 +677,8 @@ func outputOf(s *syntax.CmdSubst) string {
 	return Computed
 }
 
-// unescape writes text without the backslashes that quote one character each.
-func unescape(b *strings.Builder, text string) {
+// writeUnescaped writes text without the backslashes that quote one character each.
+func writeUnescaped(b *strings.Builder, text string) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) {
 			if i++; text[i] == '\n' {
@@ -689,8 +689,8 @@ func unescape(b *strings.Builder, text string) {
 	}
 }
 
-// bare writes what a shell makes of unquoted text, and reports whether it is literal.
-func bare(b *strings.Builder, text string, first bool) bool {
+// writeUnquoted writes what a shell makes of unquoted text, and reports whether it is literal.
+func writeUnquoted(b *strings.Builder, text string, first bool) bool {
 	for i := 0; i < len(text); i++ {
 		switch at := text[i]; {
 		case at == '\\' && i+1 < len(text):
@@ -705,8 +705,8 @@ func bare(b *strings.Builder, text string, first bool) bool {
 	return true
 }
 
-// escaped writes text in which a backslash escapes only these characters.
-func escaped(b *strings.Builder, text, these string) {
+// writeEscaped writes text in which a backslash escapes only these characters.
+func writeEscaped(b *strings.Builder, text, these string) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte(these, text[i+1]) >= 0 {
 			if i++; text[i] == '\n' {

@@ -55,17 +55,17 @@ func listed(found map[Risk]bool) []Risk {
 // only what its command certainly does counts.
 func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading {
 	in := readInput(c.Input)
-	d := DeedOf(cmp.Or(r.Hook, DialectOf(c.Tool)), c.Tool, c.Input)
+	d := ReadToolUse(cmp.Or(r.Hook, DialectOf(c.Tool)), c.Tool, c.Input)
 	if d.Typed {
 		in.commands = slices.DeleteFunc([]string{d.Command}, func(text string) bool { return text == "" })
 	}
-	f := &finder{root: r.Cwd, found: map[Risk]bool{}, typing: d.Unheard && r.Hook != ""}
+	f := &finder{root: r.Cwd, found: map[Risk]bool{}, typing: d.TypingUnseen && r.Hook != ""}
 	folder := in.folderIn(r)
 	effect, compared := permissions.EffectOf(c.Tool), slices.Concat(in.commands, in.code)
 	strict := effect == permissions.DoesExecute && !interprets(c.Tool)
 	f.found[Rights] = in.unconfined
 	f.found[Unread] = strict && in.unread
-	f.beside(d, r.Cwd)
+	f.addBeside(d, r.Cwd)
 	switch _, known := permissions.KnownEffect(c.Tool); {
 	case effect == permissions.DoesEdit, effect == permissions.DoesRead:
 		folder, compared = r.Cwd, Renamed(r.Hook, in.paths)
@@ -74,34 +74,34 @@ func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading
 		}
 		f.found[Unread] = effect == permissions.DoesEdit && len(compared) == 0 && in.titled
 		for _, name := range compared {
-			f.touches(Act{at: []string{folder}}, name, effect == permissions.DoesEdit)
+			f.addFile(Act{at: []string{folder}}, name, effect == permissions.DoesEdit)
 			if removesFolders(c.Tool) || in.recursive && effect == permissions.DoesEdit {
-				f.run(Act{Kind: Run, Words: []string{"rm", "-r", "--", name}, at: []string{folder}}, 0)
+				f.addProgram(Act{Kind: Run, Words: []string{"rm", "-r", "--", name}, at: []string{folder}}, 0)
 			}
 		}
 	case known && strict:
 		f.found[Unread] = f.found[Unread] || len(compared) == 0 && !d.Typed
 		for _, name := range in.writes {
-			f.touches(Act{at: []string{folder}}, name, true)
+			f.addFile(Act{at: []string{folder}}, name, true)
 		}
 	}
 	for _, text := range in.commands {
 		if interprets(c.Tool) {
-			f.code(text)
+			f.addCode(text)
 		}
-		switch find := func(f *finder) { f.command(text, folder, 0) }; {
+		switch find := func(f *finder) { f.addCommand(text, folder, 0) }; {
 		case effect == permissions.DoesEdit && strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch"):
 		case strict:
 			find(f)
 		default:
-			f.certain(find)
+			f.withoutUnread(find)
 		}
 	}
 	for _, text := range in.code {
-		f.code(text)
+		f.addCode(text)
 	}
 	for _, text := range in.stdin {
-		f.certain(func(f *finder) { f.command(text, folder, 0) })
+		f.withoutUnread(func(f *finder) { f.addCommand(text, folder, 0) })
 	}
 	if effect == permissions.DoesOther || effect == permissions.DoesExecute ||
 		effect == permissions.DoesRead && strings.Contains(c.Tool, "__") {
@@ -113,22 +113,22 @@ func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading
 	return permissions.CallReading{Texts: compared, Risks: listed(f.found)}
 }
 
-// beside adds the risks of what an agent does beside what a call says: a command that it makes of another, and the files that it reads.
-func (f *finder) beside(d Deed, folder string) {
+// addBeside adds the risks of what an agent does beside what a call says: a command that it makes of another, and the files that it reads.
+func (f *finder) addBeside(d ToolUse, folder string) {
 	if d.Altered != "" {
 		f.found[Unread] = true
-		f.command(d.Altered, folder, 0)
+		f.addCommand(d.Altered, folder, 0)
 	}
 	if d.Verb == Calls {
 		for _, name := range d.Names {
-			f.touches(Act{at: []string{folder}}, name, false)
+			f.addFile(Act{at: []string{folder}}, name, false)
 		}
 	}
 }
 
 // folderIn is where the command of a call of r runs.
 func (in input) folderIn(r permissions.Request) string {
-	if r.Cwd != "" && !unplaced(in.folder) {
+	if r.Cwd != "" && !hasUnknownPlace(in.folder) {
 		return Under(r.Cwd, in.folder)
 	}
 	return in.folder
@@ -249,7 +249,7 @@ func (in *input) text(name, text string) {
 		in.commands = append(in.commands, text)
 	}
 	if isCommand || slices.Contains(patchNames, name) {
-		in.paths = append(in.paths, patched(text)...)
+		in.paths = append(in.paths, filesInPatch(text)...)
 	}
 	isOther := func(part string) bool { return strings.Contains(name, part) }
 	isPath := slices.Contains(pathNames, name) || (elsewhere.MatchString(text) || fileURL.MatchString(text)) &&
@@ -301,9 +301,9 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// patched returns the files that a patch names: one for apply_patch, or of diff or git. What stands before a name is read as by the most
+// filesInPatch returns the files that a patch names: one for apply_patch, or of diff or git. What stands before a name is read as by the most
 // lenient of those that apply patches.
-func patched(text string) (files []string) {
+func filesInPatch(text string) (files []string) {
 	for _, name := range namesInPatch(text) {
 		if of, rest, below := strings.Cut(name, "/"); below && rest != "" && (of == "a" || of == "b") {
 			name = rest
@@ -364,7 +364,7 @@ func (a Act) Patches() (files []string) {
 		return nil
 	}
 	text := a.Stdin + "\n" + strings.Join(a.Words[1:], "\n")
-	files = patched(text)
+	files = filesInPatch(text)
 	for _, word := range a.Words[1:] {
 		strip, err := strconv.Atoi(strings.TrimPrefix(strings.TrimPrefix(word, "-p"), "--strip="))
 		for _, name := range namesInPatch(text) {
@@ -380,7 +380,7 @@ func (a Act) Patches() (files []string) {
 type finder struct {
 	root   string
 	found  map[Risk]bool
-	spent  int
+	work   int
 	typing bool // what is typed into its programs is not asked about
 	socket bool // the command, or one around it, opens a connection as a file
 }
@@ -388,23 +388,23 @@ type finder struct {
 // maxWork bounds the words that are looked at: programs in programs are looked at again and again.
 const maxWork = 4000
 
-// tires adds to the work and reports whether it is too much; the call then counts as unread.
-func (f *finder) tires(words int) bool {
-	f.spent += words
-	f.found[Unread] = f.found[Unread] || f.spent > maxWork
-	return f.spent > maxWork
+// exceedsWork adds to the work and reports whether it is too much; the call then counts as unread.
+func (f *finder) exceedsWork(words int) bool {
+	f.work += words
+	f.found[Unread] = f.found[Unread] || f.work > maxWork
+	return f.work > maxWork
 }
 
-// command adds the risks of a command's text.
-func (f *finder) command(text, folder string, depth int) {
+// addCommand adds the risks of a command's text.
+func (f *finder) addCommand(text, folder string, depth int) {
 	if depth > maxDepth {
-		f.tires(maxWork + 1) // also where only what is certain counts
+		f.exceedsWork(maxWork + 1) // also where only what is certain counts
 		return
 	}
-	if f.tires(len(text) / 16) {
+	if f.exceedsWork(len(text) / 16) {
 		return
 	}
-	r := Command(text, folder)
+	r := ReadCommand(text, folder)
 	if r.Unread {
 		f.found[Unread] = true
 	}
@@ -415,7 +415,7 @@ func (f *finder) command(text, folder string, depth int) {
 		return a.Kind != Run && (strings.HasPrefix(a.Words[0], "/dev/tcp/") || strings.HasPrefix(a.Words[0], "/dev/udp/"))
 	})
 	for _, a := range r.Acts {
-		f.act(a, by, depth)
+		f.addAct(a, by, depth)
 	}
 	f.socket = outer
 	queries := func(a Act) bool { return a.Kind == Run && slices.Contains(databases, path.Base(a.Words[0])) }
@@ -430,28 +430,28 @@ type scripts struct {
 	printed string
 }
 
-// act adds the risks of one effect of a command.
-func (f *finder) act(a Act, by *scripts, depth int) {
+// addAct adds the risks of one effect of a command.
+func (f *finder) addAct(a Act, by *scripts, depth int) {
 	switch a.Kind {
 	case Run:
-		f.runsMade(by.made, a, depth)
+		f.addMadeScript(by.made, a, depth)
 		if by.printed = a.Stdin; len(a.Words) > 1 && slices.Contains([]string{"echo", "printf"}, a.Words[0]) {
 			by.printed = strings.Join(a.Words[1:], " ")
 		}
-		f.run(a, depth)
+		f.addProgram(a, depth)
 	case Write:
 		by.made[path.Clean(a.Words[0])] = by.printed
-		f.touches(a, a.Words[0], true)
+		f.addFile(a, a.Words[0], true)
 	case Read:
-		f.touches(a, a.Words[0], false)
+		f.addFile(a, a.Words[0], false)
 	}
 }
 
-// fetched stands for a file's content that nobody sees.
-const fetched = "curl | sh"
+// unseenContent stands for a file's content that nobody sees.
+const unseenContent = "curl | sh"
 
-// runsMade adds the risks of a script that the same command has written or fetched, before a runs it.
-func (f *finder) runsMade(made map[string]string, a Act, depth int) {
+// addMadeScript adds the risks of a script that the same command has written or fetched, before a runs it.
+func (f *finder) addMadeScript(made map[string]string, a Act, depth int) {
 	name, args := path.Base(a.Words[0]), a.Words[1:]
 	switch {
 	case name == "tee" && a.Stdin != "":
@@ -460,8 +460,8 @@ func (f *finder) runsMade(made map[string]string, a Act, depth int) {
 		}
 	case name == "curl", name == "wget":
 		operands, _ := operandsOf(args)
-		for _, file := range written(name, args, operands) {
-			made[path.Clean(file)] = fetched
+		for _, file := range writtenFiles(name, args, operands) {
+			made[path.Clean(file)] = unseenContent
 		}
 	}
 	isShell := slices.Contains(shellNames, name) || name == "source" || name == "."
@@ -472,10 +472,10 @@ func (f *finder) runsMade(made map[string]string, a Act, depth int) {
 		switch text, is := made[path.Clean(word)]; {
 		case !is || text == "":
 		case isShell:
-			f.certain(func(f *finder) { f.command(text, f.folder(a), depth+1) })
-			f.found[Unread] = f.found[Unread] || text == fetched
+			f.withoutUnread(func(f *finder) { f.addCommand(text, f.folder(a), depth+1) })
+			f.found[Unread] = f.found[Unread] || text == unseenContent
 		default:
-			f.code(text)
+			f.addCode(text)
 		}
 	}
 }
@@ -509,9 +509,9 @@ var texts = strings.Fields("echo printf cat gh glab grep egrep fgrep rg ag ack c
 
 var shellNames = strings.Fields("sh bash zsh dash ksh ash fish mksh rbash")
 
-// run adds the risks of one program.
-func (f *finder) run(a Act, depth int) {
-	if len(a.Words) == 0 || f.tires(len(a.Words)) {
+// addProgram adds the risks of one program.
+func (f *finder) addProgram(a Act, depth int) {
+	if len(a.Words) == 0 || f.exceedsWork(len(a.Words)) {
 		return
 	}
 	name, args := strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(path.Base(a.Words[0])), ".exe"), "="), a.Words[1:]
@@ -525,44 +525,44 @@ func (f *finder) run(a Act, depth int) {
 		}
 	}
 	f.found[Typing] = f.found[Typing] || f.typing && a.takesTyping(name)
-	f.files(name, a)
+	f.addFiles(name, a)
 	wraps := slices.Contains(wrappers, name)
 	isText := func(word string) bool { return slices.Contains(texts, word) }
 	if !isText(name) && (name != "git" || !slices.ContainsFunc(args, isText)) {
 		f.found[Destroys] = f.found[Destroys] || destroying.MatchString(a.Stdin) ||
 			slices.ContainsFunc(args, func(w string) bool { return strings.ContainsAny(w, " \t\n") && destroying.MatchString(w) })
 		if i := slices.Index(args, "rm"); i >= 0 && !wraps && name != "git" && depth < maxDepth {
-			f.run(Act{Kind: Run, Words: args[i:], at: a.at}, depth+1)
+			f.addProgram(Act{Kind: Run, Words: args[i:], at: a.at}, depth+1)
 		}
 	}
 	switch {
 	case slices.Contains(shellNames, name):
-		f.shell(a, depth)
+		f.addShell(a, depth)
 	case slices.Contains(interpreters, name):
-		f.code(a.Stdin + "\n" + strings.Join(args, "\n"))
+		f.addCode(a.Stdin + "\n" + strings.Join(args, "\n"))
 		isText := func(w string) bool { return !strings.HasPrefix(w, "-") }
 		f.found[Unread] = f.found[Unread] || a.Piped && (slices.ContainsFunc(args, isStdin) || !slices.ContainsFunc(args, isText))
 		if name == "pwsh" || name == "powershell" {
-			f.windowsShell(a, depth)
+			f.addWindowsShell(a, depth)
 		}
 	case name == "cmd":
-		f.windowsShell(a, depth)
+		f.addWindowsShell(a, depth)
 	case name == "apply_patch" || name == "applypatch":
-		for _, file := range patched(a.Stdin + "\n" + strings.Join(args, "\n")) {
-			f.touches(a, file, true)
+		for _, file := range filesInPatch(a.Stdin + "\n" + strings.Join(args, "\n")) {
+			f.addFile(a, file, true)
 		}
 	case (name == "source" || name == ".") && len(args) > 0:
-		f.shell(Act{Words: []string{"sh", args[0]}, at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth)
+		f.addShell(Act{Words: []string{"sh", args[0]}, at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth)
 	case wraps && depth < maxDepth:
-		f.wrapped(name, a, depth)
+		f.addWrapped(name, a, depth)
 	case wraps:
-		f.tires(maxWork + 1) // it runs a command that is deeper than any is read
+		f.exceedsWork(maxWork + 1) // it runs a command that is deeper than any is read
 	case name == "git":
 		for i, word := range args { // an alias or another setting that is a command, a remote that is one
 			if _, text, is := strings.Cut(word, "=!"); is {
-				f.command(text, f.folder(a), depth+1)
+				f.addCommand(text, f.folder(a), depth+1)
 			} else if _, text, is := strings.Cut(word, "="); is && i > 0 && args[i-1] == "-c" {
-				f.certain(func(f *finder) { f.command(text, f.folder(a), depth+1) })
+				f.withoutUnread(func(f *finder) { f.addCommand(text, f.folder(a), depth+1) })
 			}
 			f.found[Unread] = f.found[Unread] || strings.HasPrefix(word, "ext::")
 		}
@@ -611,14 +611,14 @@ func isStdin(word string) bool {
 	return slices.Contains([]string{"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}, word)
 }
 
-// windowsShell adds the risks of the command that cmd or PowerShell is given.
-func (f *finder) windowsShell(a Act, depth int) {
+// addWindowsShell adds the risks of the command that cmd or PowerShell is given.
+func (f *finder) addWindowsShell(a Act, depth int) {
 	for i, word := range a.Words {
 		switch lower := strings.ToLower(word); {
 		case lower == "-e" || lower == "-ec" || strings.HasPrefix(lower, "-en"):
 			f.found[Unread] = true
 		case i > 0 && slices.Contains([]string{"-c", "-command", "/c", "/k"}, lower):
-			f.certain(func(f *finder) { f.command(strings.Join(a.Words[i+1:], " "), f.folder(a), depth+1) })
+			f.withoutUnread(func(f *finder) { f.addCommand(strings.Join(a.Words[i+1:], " "), f.folder(a), depth+1) })
 		}
 	}
 }
@@ -626,12 +626,12 @@ func (f *finder) windowsShell(a Act, depth int) {
 // fetching are wrappers that name a program with its version.
 var fetching = strings.Fields("npx pnpx bunx uvx npm pnpm yarn bun uv")
 
-// wrapped adds the risks of the program that a wrapper runs.
-func (f *finder) wrapped(name string, a Act, depth int) {
+// addWrapped adds the risks of the program that a wrapper runs.
+func (f *finder) addWrapped(name string, a Act, depth int) {
 	args := a.Words[1:]
 	f.found[Unread] = f.found[Unread] || a.Piped && slices.Contains([]string{"at", "batch", "crontab"}, name)
 	if name == "eval" {
-		f.command(strings.Join(args, " "), f.folder(a), depth+1)
+		f.addCommand(strings.Join(args, " "), f.folder(a), depth+1)
 		return
 	}
 	if name == "env" && valueOfOption(args, "-C", "--chdir") != "" || slices.Contains(args, "-execdir") {
@@ -639,7 +639,7 @@ func (f *finder) wrapped(name string, a Act, depth int) {
 	}
 	if operands, _ := operandsOf(args); name == "ssh" && len(operands) == 1 { // a shell, elsewhere
 		f.found[Unread] = f.found[Unread] || a.Piped
-		f.certain(func(f *finder) { f.command(a.Stdin, f.folder(a), depth+1) })
+		f.withoutUnread(func(f *finder) { f.addCommand(a.Stdin, f.folder(a), depth+1) })
 	}
 	if name == "xargs" || name == "parallel" { // what they read becomes a part of the text
 		a.Piped = true
@@ -655,13 +655,13 @@ func (f *finder) wrapped(name string, a Act, depth int) {
 			if _, value, is := strings.Cut(word, "="); is && name == "alias" {
 				word = value
 			}
-			f.certain(func(f *finder) { f.command(word, f.folder(a), depth+1) })
+			f.withoutUnread(func(f *finder) { f.addCommand(word, f.folder(a), depth+1) })
 		}
 		if slices.Contains(fetching, name) && strings.LastIndex(word, "@") > 0 {
 			word = word[:strings.LastIndex(word, "@")]
 		}
 		if !strings.HasPrefix(word, "-") && slices.Contains(programNames, strings.ToLower(path.Base(word))) {
-			f.run(Act{Kind: Run, Words: append([]string{word}, args[i+1:]...), at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth+1)
+			f.addProgram(Act{Kind: Run, Words: append([]string{word}, args[i+1:]...), at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth+1)
 		}
 	}
 }
@@ -680,15 +680,15 @@ var programNames = func() []string {
 
 func (f *finder) folder(a Act) string { return a.at[0] }
 
-// certain adds risks without [Unread].
-func (f *finder) certain(find func(*finder)) {
+// withoutUnread adds risks without [Unread].
+func (f *finder) withoutUnread(find func(*finder)) {
 	before := f.found[Unread]
 	find(f)
-	f.found[Unread] = before || f.spent > maxWork
+	f.found[Unread] = before || f.work > maxWork
 }
 
-// code adds the risks of code in a language that is no shell's.
-func (f *finder) code(text string) {
+// addCode adds the risks of code in a language that is no shell's.
+func (f *finder) addCode(text string) {
 	f.found[Destroys] = f.found[Destroys] || destroying.MatchString(text)
 	f.found[Unread] = f.found[Unread] || running.MatchString(text)
 	for _, file := range quoted.FindAllStringSubmatch(text, -1) {
@@ -696,8 +696,8 @@ func (f *finder) code(text string) {
 	}
 }
 
-// shell adds the risks of a shell: those of the command that it is given, or that it is given one that nobody sees.
-func (f *finder) shell(a Act, depth int) {
+// addShell adds the risks of a shell: those of the command that it is given, or that it is given one that nobody sees.
+func (f *finder) addShell(a Act, depth int) {
 	given, stdin, value := false, false, false
 	for _, word := range a.Words[1:] {
 		switch isOption := strings.HasPrefix(word, "-") || strings.HasPrefix(word, "+"); {
@@ -709,7 +709,7 @@ func (f *finder) shell(a Act, depth int) {
 			given, stdin = given || strings.Contains(word, "c"), stdin || strings.Contains(word, "s")
 			value = strings.HasSuffix(strings.ToLower(word), "o")
 		case given:
-			f.command(word, f.folder(a), depth+1)
+			f.addCommand(word, f.folder(a), depth+1)
 			return
 		case isStdin(word):
 			stdin = true
@@ -719,7 +719,7 @@ func (f *finder) shell(a Act, depth int) {
 		}
 	}
 	if a.Stdin != "" {
-		f.command(a.Stdin, f.folder(a), depth+1)
+		f.addCommand(a.Stdin, f.folder(a), depth+1)
 		return
 	}
 	f.found[Unread] = f.found[Unread] || a.Piped || f.socket
@@ -747,7 +747,7 @@ var risky = func() (all []riskRow) {
 
 // fits reports whether a program with these arguments is one of the row.
 func (r riskRow) fits(name string, args []string) bool {
-	return named(strings.Split(r.program, "|"), name) && !slices.ContainsFunc(r.words, func(word string) bool {
+	return matchesAny(strings.Split(r.program, "|"), name) && !slices.ContainsFunc(r.words, func(word string) bool {
 		return !slices.ContainsFunc(strings.Split(word, "|"), func(pattern string) bool {
 			return slices.ContainsFunc(args, func(arg string) bool { return optionFits(pattern, arg) })
 		})

@@ -691,7 +691,7 @@ func TestACommandThatGeminiAltersIsHighRisk(t *testing.T) {
 		"sh -c 'ls -la | wc'": "", `bash -c "ls"`: "", "ls": "", "sh x.sh": "", "bash -lc 'ls'": "", "echo sh -c ls": "",
 	} {
 		input, _ := json.Marshal(map[string]string{"command": command}) // it has a JSON form
-		if got := DeedOf("gemini", "run_shell_command", input).Altered; got != altered {
+		if got := ReadToolUse("gemini", "run_shell_command", input).Altered; got != altered {
 			t.Errorf("of %q Gemini runs %q, not %q", command, got, altered)
 		}
 		r := permissions.Request{Hook: "gemini", Cwd: "/srv/code"}
@@ -699,7 +699,7 @@ func TestACommandThatGeminiAltersIsHighRisk(t *testing.T) {
 		if slices.Contains(risks, Unread) != (altered != "") && !strings.Contains(command, "$") {
 			t.Errorf("the risks of %q are %q", command, risks)
 		}
-		if DeedOf("claude-code", "Bash", input).Altered != "" {
+		if ReadToolUse("claude-code", "Bash", input).Altered != "" {
 			t.Errorf("Claude Code runs %q as it stands", command)
 		}
 	}
@@ -712,8 +712,8 @@ func TestFilesThatATextMentionsAreRead(t *testing.T) {
 		"claude-code Skill": `{"skill":"s","args":"see @/srv/x.txt, @~/.ssh/id_rsa. (@\"a b\") and @c.go#L1-2!"}`,
 	} {
 		dialect, name, _ := strings.Cut(tool, " ")
-		want := Deed{Verb: Calls, Tool: name, Names: []string{"/srv/x.txt", "~/.ssh/id_rsa", "a b", "c.go#L1-2", "c.go"}}
-		if got := DeedOf(dialect, name, json.RawMessage(input)); !reflect.DeepEqual(got, want) {
+		want := ToolUse{Verb: Calls, Tool: name, Names: []string{"/srv/x.txt", "~/.ssh/id_rsa", "a b", "c.go#L1-2", "c.go"}}
+		if got := ReadToolUse(dialect, name, json.RawMessage(input)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is %+v, not %+v", tool, got, want)
 		}
 		r := permissions.Request{Hook: dialect, Cwd: "/srv/code"}

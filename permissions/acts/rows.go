@@ -24,10 +24,10 @@ func Rows(r permissions.Request, c permissions.Call, text string) []Row {
 	for i, start := range starts {
 		rows[i].Text = text[start:ends[i]]
 	}
-	unheard := r.Hook != "" && DeedOf(r.Hook, c.Tool, c.Input).Unheard
+	unseen := r.Hook != "" && ReadToolUse(r.Hook, c.Tool, c.Input).TypingUnseen
 	spent, by := 0, &scripts{made: map[string]string{}}
 	found := make([]map[Risk]bool, len(rows))
-	for _, a := range Command(text, folder).Acts {
+	for _, a := range ReadCommand(text, folder).Acts {
 		i, exact := slices.BinarySearch(starts, a.from)
 		if !exact {
 			i--
@@ -35,9 +35,9 @@ func Rows(r permissions.Request, c permissions.Call, text string) []Row {
 		if found[i] == nil {
 			found[i] = map[Risk]bool{}
 		}
-		f := &finder{root: r.Cwd, found: found[i], spent: spent, typing: unheard}
-		f.act(a, by, 0)
-		spent = f.spent
+		f := &finder{root: r.Cwd, found: found[i], work: spent, typing: unseen}
+		f.addAct(a, by, 0)
+		spent = f.work
 	}
 	for i := range rows {
 		rows[i].Risks = listed(found[i])
@@ -51,7 +51,7 @@ func Rows(r permissions.Request, c permissions.Call, text string) []Row {
 // breaks returns where the rows of a text begin and end.
 func breaks(text string) (starts, ends []int) {
 	whole := []int{len(text)}
-	if unfit(text) != "" {
+	if whyNotParsed(text) != "" {
 		return []int{0}, whole
 	}
 	f, err := parsed(text)

@@ -34,7 +34,7 @@ func judged(s *Set, command string) Verdict {
 func rulesOf(t testing.TB, all ...Rule) *Set {
 	t.Helper()
 	s, found := Compile(all)
-	if err := Failed(found); err != nil {
+	if err := FirstError(found); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -107,7 +107,7 @@ func TestBypassesAreAsked(t *testing.T) {
 
 func TestRulesForAnyCodeDoNotLoad(t *testing.T) {
 	for _, text := range ownBypasses(t).Refuse {
-		if _, found := Compile([]Rule{{Allow: []string{asPattern(text)}}}); Failed(found) == nil {
+		if _, found := Compile([]Rule{{Allow: []string{asPattern(text)}}}); FirstError(found) == nil {
 			t.Errorf("%q loads", text)
 		}
 	}
@@ -336,10 +336,10 @@ func TestBypassesOfAnotherFile(t *testing.T) {
 	}
 	for _, c := range all.Cases {
 		s, found := Compile([]Rule{side, {Allow: []string{asPattern(c.Rule)}}})
-		if refused := Failed(found) != nil; refused != (c.Load == "refuse") {
+		if refused := FirstError(found) != nil; refused != (c.Load == "refuse") {
 			t.Errorf("%s: the rule %q is refused: %v", c.ID, c.Rule, refused)
 		}
-		if v := judge(s, c.Command); v.Effect == Allow && Failed(found) == nil {
+		if v := judge(s, c.Command); v.Effect == Allow && FirstError(found) == nil {
 			t.Errorf("%s is allowed: %q", c.ID, c.Command)
 		}
 	}

@@ -27,7 +27,7 @@ func FuzzAppendingNeverAllows(f *testing.F) {
 	}}
 	s := rulesOf(f, Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:git-local"}, Rule{Use: "builtin:workspace-edits"}, own, side)
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(acts.Command(text, shop).Acts) == 0 || strings.HasSuffix(text, "\\") || judged(s, text).Effect == Allow {
+		if len(acts.ReadCommand(text, shop).Acts) == 0 || strings.HasSuffix(text, "\\") || judged(s, text).Effect == Allow {
 			return
 		}
 		for _, more := range []string{" ; x", " && x", " | x", " & x", " $(x)", " > made", "\nx"} {

@@ -20,7 +20,7 @@ import (
 type Call struct {
 	Agent   string // the caller's proven name
 	Person  string // the agent's owner; empty: nobody
-	Dialect string // see [acts.DeedOf]
+	Dialect string // see [acts.ReadToolUse]
 	Tool    string
 	Input   json.RawMessage
 	// Condensed marks an input that was too large for its question and was read from what people are shown: no rule allows it.
@@ -81,10 +81,10 @@ func (i item) text() string {
 	return strings.ReplaceAll(string(i.kind)+" "+i.name, acts.Computed, "…")
 }
 
-// Names returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more; and the
-// text of a command, or of the input of a tool that is not known, in which others may stand. Without whole, there are more: those, what a
-// command computes, or what cannot be read.
-func Names(c Call, most int) (all []string, text string, whole bool) {
+// NamesToResolve returns the absolute names whose links a judge of the call needs resolved, at most so many bytes of them, and one more;
+// and the text of a command, or of the input of a tool that is not known, in which others may stand. Without whole, there are more: those,
+// what a command computes, or what cannot be read.
+func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 	seen, size, computed := map[string]bool{}, 0, false
 	add := func(name string) {
 		if !filepath.IsAbs(name) || seen[name] || size > most {
@@ -99,15 +99,15 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 	}
 	j := &judge{Set: &Set{}, Call: c}
 	j.w.Resolve = func(string) string { return "" }
-	j.read()
+	j.readItems()
 	add(c.Root)
 	add(c.Folder)
-	d := acts.DeedOf(c.Dialect, c.Tool, c.Input)
-	if c.Tool != "" && (d.Verb == acts.Calls || d.Verb == acts.Notes) {
+	d := acts.ReadToolUse(c.Dialect, c.Tool, c.Input)
+	if c.Tool != "" && (d.Verb == acts.Calls || d.Verb == acts.HasNoEffect) {
 		computed = computed || acts.CodeIn(c.Input) || slices.ContainsFunc(textsIn(c.Input), func(t inputText) bool { return isGlob(t.text) })
 	}
 	for _, i := range j.items {
-		computed = computed || i.act.GivenCode()
+		computed = computed || i.act.GetsCode()
 		parts := []string{i.name}
 		for _, word := range i.act.Words {
 			_, value, _ := strings.Cut(word, "=")
@@ -130,7 +130,7 @@ func Names(c Call, most int) (all []string, text string, whole bool) {
 }
 
 // text is what stands in a command, in a pattern of names, or in the input of a tool that is not known.
-func (j *judge) text(d acts.Deed) string {
+func (j *judge) text(d acts.ToolUse) string {
 	texts := []string{j.Command, d.Command, d.Pattern}
 	seen := map[*acts.Act]bool{}
 	for _, i := range j.items {
@@ -139,7 +139,8 @@ func (j *judge) text(d acts.Deed) string {
 			texts = append(append(append(texts, i.act.Words...), i.act.Env...), i.act.Stdin)
 		}
 	}
-	if j.Tool != "" && slices.Contains([]acts.Verb{acts.Calls, acts.Notes, acts.Fetches, acts.Keeps, acts.Strays}, d.Verb) {
+	if verbs := []acts.Verb{acts.Calls, acts.HasNoEffect, acts.Fetches, acts.RunsInSession, acts.RunsElsewhere}; j.Tool != "" &&
+		slices.Contains(verbs, d.Verb) {
 		for _, t := range textsIn(j.Input) {
 			texts = append(texts, t.text)
 		}
@@ -217,7 +218,7 @@ func (j *judge) restrict(i item, v *Verdict) (judged, restricted bool) {
 		return true, n > 0
 	}
 	for _, e := range []Effect{Deny, Ask} {
-		if p := j.caught(i, e); p != nil {
+		if p := j.restrictedBy(i, e); p != nil {
 			v.note(i, Judged{Effect: e, Rule: p.rule.n, By: p.text}, p)
 			return true, true
 		}
@@ -245,7 +246,7 @@ func (j *judge) allowedWith(i item, granted *Set) (got Judged, exact bool) {
 
 // restrictsFiles reports whether a deny or ask rule for the call is about files.
 func (j *judge) restrictsFiles() bool {
-	return slices.ContainsFunc(j.restricting(), func(p *pattern) bool { return p.rule.holds(j) })
+	return slices.ContainsFunc(j.restricting(), func(p *pattern) bool { return p.rule.applies(j) })
 }
 
 // restrictsHosts reports whether a deny or ask rule is about hosts.
@@ -264,7 +265,7 @@ func newJudge(s *Set, c Call) *judge {
 	if c.Root != "" {
 		j.w.Root = j.w.Resolve(c.Root)
 	}
-	j.read()
+	j.readItems()
 	return j
 }
 
@@ -280,22 +281,22 @@ func (v *Verdict) note(i item, j Judged, by *pattern) {
 	}
 }
 
-// read makes the items of the call.
-func (j *judge) read() {
+// readItems makes the items of the call.
+func (j *judge) readItems() {
 	command, altered, folder := j.Command, "", j.Folder
 	if j.Condensed {
-		j.doubt("its input is too large")
+		j.addDoubt("its input is too large")
 	}
 	if j.Tool != "" {
-		d := acts.DeedOf(j.Dialect, j.Tool, j.Input)
-		asks := d.Verb == acts.Calls || d.Verb == acts.Notes
+		d := acts.ReadToolUse(j.Dialect, j.Tool, j.Input)
+		asks := d.Verb == acts.Calls || d.Verb == acts.HasNoEffect
 		j.items = append(j.items, item{kind: tools, act: &acts.Act{}, name: cmp.Or(d.Tool, j.Tool), hidden: !asks})
 		switch d.Verb {
-		case acts.Keeps:
-			j.doubt("its shell keeps the folder and the variables of earlier commands")
-		case acts.Strays:
+		case acts.RunsInSession:
+			j.addDoubt("its shell keeps the folder and the variables of earlier commands")
+		case acts.RunsElsewhere:
 			folder = acts.Computed
-			j.doubt("nobody said in which folder it runs")
+			j.addDoubt("nobody said in which folder it runs")
 		case acts.Views, acts.Writes, acts.Patches, acts.Lists:
 			k := writes
 			if d.Verb == acts.Views || d.Verb == acts.Lists {
@@ -307,22 +308,22 @@ func (j *judge) read() {
 				j.items = append(j.items, item{kind: k, act: a, name: name, search: search})
 			}
 			if !d.ListsWithin() {
-				j.doubt("its pattern may leave the folder")
+				j.addDoubt("its pattern may leave the folder")
 			}
 			return
 		case acts.Fetches:
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: d.Host})
 			return
-		case acts.Calls, acts.Notes:
+		case acts.Calls, acts.HasNoEffect:
 			if d.Loose {
-				j.doubt("nobody said in which folder it runs")
+				j.addDoubt("nobody said in which folder it runs")
 			}
 			for _, name := range d.Names {
 				j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
 			}
-			j.suspect(d.Command)
+			j.addSuspected(d.Command)
 			if j.Dialect == "cursor" { // it does not say the name of the server
-				j.ofSomeServer(strings.TrimPrefix(strings.TrimPrefix(d.Tool, "mcp__"), "MCP:"))
+				j.addServerTools(strings.TrimPrefix(strings.TrimPrefix(d.Tool, "mcp__"), "MCP:"))
 			}
 			if namesSearch(d.Tool) && !strings.Contains(d.Tool, "/") { // of no server, so it is in the folder of the call
 				j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: ".", search: true, may: true})
@@ -333,31 +334,31 @@ func (j *judge) read() {
 		if d.Folder != "" { // as a cd before it
 			folder = acts.Under(folder, d.Folder)
 			at := &acts.Act{In: []string{j.Folder}}
-			j.items = append(j.items, item{kind: reads, act: at, name: d.Folder, inside: true, hidden: j.isHere(folder)})
+			j.items = append(j.items, item{kind: reads, act: at, name: d.Folder, inside: true, hidden: j.isWorkspaceFolder(folder)})
 		}
 	}
 	if !filepath.IsAbs(folder) && folder != acts.Computed {
-		j.doubt("nobody said in which folder it runs")
+		j.addDoubt("nobody said in which folder it runs")
 		folder = acts.Computed
 	}
-	j.doubts = append(j.doubts, j.command(command, folder)...)
+	j.doubts = append(j.doubts, j.addCommand(command, folder)...)
 	if altered != "" {
-		j.doubt("the agent may run another command than it says")
-		j.doubts = append(j.doubts, j.command(altered, folder)...)
+		j.addDoubt("the agent may run another command than it says")
+		j.doubts = append(j.doubts, j.addCommand(altered, folder)...)
 	}
 }
 
-// command adds what a command does, and returns the doubts about it.
-func (j *judge) command(text, folder string) []string {
-	r := acts.Command(text, folder)
+// addCommand adds what a command does, and returns the doubts about it.
+func (j *judge) addCommand(text, folder string) []string {
+	r := acts.ReadCommand(text, folder)
 	for i := range r.Acts {
-		j.add(&r.Acts[i])
+		j.addAct(&r.Acts[i])
 	}
 	if len(j.items) > maxItems {
 		r.Unparsed = append(r.Unparsed, text)
 	}
 	for _, part := range r.Unparsed {
-		j.loose = append(j.loose, acts.Loosely(part, folder))
+		j.loose = append(j.loose, acts.ReadLoosely(part, folder))
 	}
 	return r.Doubts
 }
@@ -367,10 +368,10 @@ func (j *judge) strictest() (i item, e Effect, p *pattern) {
 	for _, text := range j.loose {
 		for a := range text {
 			for _, may := range []item{{kind: runs, act: &a}, {kind: writes, act: &a, name: a.Words[0]}} {
-				if by := j.caught(may, Deny); by != nil {
+				if by := j.restrictedBy(may, Deny); by != nil {
 					return may, Deny, by
 				}
-				if by := j.caught(may, Ask); p == nil && by != nil {
+				if by := j.restrictedBy(may, Ask); p == nil && by != nil {
 					i, e, p = may, Ask, by
 				}
 			}
@@ -379,16 +380,16 @@ func (j *judge) strictest() (i item, e Effect, p *pattern) {
 	return i, e, p
 }
 
-// suspect adds what the input of a tool that is not known says that it does, for deny and ask rules. typed is what it types into a
+// addSuspected adds what the input of a tool that is not known says that it does, for deny and ask rules. typed is what it types into a
 // shell.
-func (j *judge) suspect(typed string) {
+func (j *judge) addSuspected(typed string) {
 	commands, files := acts.Suspected(j.Input)
 	if typed != "" {
 		commands = append(commands, typed)
 	}
 	for _, text := range commands {
 		at := len(j.items)
-		j.command(text, cmp.Or(j.Folder, acts.Computed))
+		j.addCommand(text, cmp.Or(j.Folder, acts.Computed))
 		for i := at; i < len(j.items); i++ {
 			j.items[i].hidden = true
 		}
@@ -397,13 +398,13 @@ func (j *judge) suspect(typed string) {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
 	}
 	if slices.ContainsFunc(textsIn(j.Input), func(t inputText) bool { return t.text == acts.FileElsewhere }) {
-		j.doubt("the agent may change another file than it names")
+		j.addDoubt("the agent may change another file than it names")
 	}
-	j.texts()
+	j.addTexts()
 }
 
-// ofSomeServer adds that a tool may be one of a server that deny and ask rules name.
-func (j *judge) ofSomeServer(tool string) {
+// addServerTools adds that a tool may be one of a server that deny and ask rules name.
+func (j *judge) addServerTools(tool string) {
 	for _, p := range slices.Concat(j.others[Deny][tools], j.others[Ask][tools]) {
 		if server, _, is := strings.Cut(p.name, "/"); is {
 			j.items = append(j.items, item{kind: tools, act: &acts.Act{}, name: server + "/" + tool, may: true})
@@ -411,16 +412,16 @@ func (j *judge) ofSomeServer(tool string) {
 	}
 }
 
-func (j *judge) doubt(text string) { j.doubts = append(j.doubts, text) }
+func (j *judge) addDoubt(text string) { j.doubts = append(j.doubts, text) }
 
 // maxItems bounds what one call is judged by.
 const maxItems = 2000
 
-// add adds an act of a command with everything that it does.
-func (j *judge) add(a *acts.Act) {
+// addAct adds an act of a command with everything that it does.
+func (j *judge) addAct(a *acts.Act) {
 	if len(j.items) > maxItems {
 		if len(j.doubts) == 0 {
-			j.doubt("it does too much to be judged")
+			j.addDoubt("it does too much to be judged")
 		}
 		return
 	}
@@ -455,7 +456,7 @@ func (j *judge) add(a *acts.Act) {
 		for _, words := range a.Through {
 			j.items = append(j.items, item{kind: runs, act: &acts.Act{Kind: acts.Run, Words: words, In: a.In}, hidden: true})
 		}
-		j.operands(a, false)
+		j.addOperands(a, false)
 		within := a.Within()
 		for n := range within {
 			inner := &within[n]
@@ -464,7 +465,7 @@ func (j *judge) add(a *acts.Act) {
 				continue
 			}
 			j.items = append(j.items, item{kind: runs, act: inner, hidden: true})
-			j.operands(inner, true)
+			j.addOperands(inner, true)
 		}
 	}
 }
@@ -479,8 +480,8 @@ func socket(name string) (host string, is bool) {
 	return "", false
 }
 
-// holds reports whether a rule's conditions are met.
-func (c *compiled) holds(j *judge) bool {
+// applies reports whether a rule's conditions are met.
+func (c *compiled) applies(j *judge) bool {
 	return (c.Until.IsZero() || j.now.Before(c.Until)) &&
 		(len(c.Agents) == 0 || slices.ContainsFunc(c.Agents, func(p string) bool { return fitsName(p, j.Agent) })) &&
 		(len(c.People) == 0 || j.Person != "" && slices.Contains(c.People, j.Person)) &&
@@ -505,11 +506,11 @@ func (j *judge) isIn(c *compiled) bool {
 	return leads != "" && permissions.Within(c.In, leads)
 }
 
-// caught returns the first deny or ask pattern that an item falls under.
-func (j *judge) caught(i item, e Effect) *pattern {
+// restrictedBy returns the first deny or ask pattern that an item falls under.
+func (j *judge) restrictedBy(i item, e Effect) *pattern {
 	first := func(all []*pattern, fits func(*pattern) bool) *pattern {
 		for _, p := range all {
-			if fits(p) && p.rule.holds(j) && (!i.may || !p.path.fitsAll()) {
+			if fits(p) && p.rule.applies(j) && (!i.may || !p.path.fitsAll()) {
 				return p
 			}
 		}
@@ -522,7 +523,7 @@ func (j *judge) caught(i item, e Effect) *pattern {
 		if len(j.paths[e][reads])+len(j.paths[e][writes]) == 0 {
 			return nil
 		}
-		names := j.names(i)
+		names := j.namesOf(i)
 		of := j.files(e, reads, names) // what may not be read may not be written
 		if i.kind == writes {
 			of = slices.Concat(j.files(e, writes, names), of)
@@ -538,8 +539,8 @@ func (j *judge) caught(i item, e Effect) *pattern {
 	return first(j.others[e][tools], func(p *pattern) bool { return p.fitsTool(i.name, e) || p.fitsTool(j.Tool, e) })
 }
 
-// names returns every absolute name by which a file may be meant.
-func (j *judge) names(i item) (all []string) {
+// namesOf returns every absolute name by which a file may be meant.
+func (j *judge) namesOf(i item) (all []string) {
 	for _, folder := range i.act.In {
 		at := acts.Under(folder, i.name)
 		if strings.HasPrefix(i.name, "~") || !filepath.IsAbs(at) {
@@ -555,8 +556,8 @@ func (j *judge) names(i item) (all []string) {
 	return all
 }
 
-// leads returns where a file is, by every way to read its name; ok is false if nobody knows.
-func (j *judge) leads(a *acts.Act, name string) (all []string, ok bool) {
+// locationsOf returns where a file is, by every way to read its name; ok is false if nobody knows.
+func (j *judge) locationsOf(a *acts.Act, name string) (all []string, ok bool) {
 	if j.Resolve == nil || name == "" || strings.Contains(name, acts.Computed) || strings.HasPrefix(name, "~") {
 		return nil, false
 	}
@@ -587,7 +588,7 @@ func (j *judge) allowed(i item) (got Judged, exact bool) {
 		return j.allowedFile(i)
 	case fetches:
 		for _, p := range j.others[Allow][fetches] {
-			if p.fitsHost(i.name) && p.rule.holds(j) {
+			if p.fitsHost(i.name) && p.rule.applies(j) {
 				return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
 			}
 		}
@@ -597,7 +598,7 @@ func (j *judge) allowed(i item) (got Judged, exact bool) {
 		return Judged{Reason: "no rule allows to reach " + i.name}, false
 	}
 	for _, p := range j.others[Allow][tools] {
-		if p.fitsTool(i.name, Allow) && p.rule.holds(j) {
+		if p.fitsTool(i.name, Allow) && p.rule.applies(j) {
 			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
 		}
 	}
@@ -611,7 +612,7 @@ func (j *judge) allowedFile(i item) (got Judged, exact bool) {
 			return got, exact
 		}
 	}
-	paths, known := j.leads(i.act, i.name)
+	paths, known := j.locationsOf(i.act, i.name)
 	if !known {
 		return Judged{Reason: fmt.Sprintf("nobody knows where %s leads", strings.ReplaceAll(i.name, acts.Computed, "…"))}, false
 	}
@@ -620,7 +621,7 @@ func (j *judge) allowedFile(i item) (got Judged, exact bool) {
 		of = slices.Concat(j.files(Allow, reads, paths), of)
 	}
 	for _, p := range of {
-		if !slices.ContainsFunc(paths, func(name string) bool { return !p.path.fits(name, j.w.Root, false) }) && p.rule.holds(j) {
+		if !slices.ContainsFunc(paths, func(name string) bool { return !p.path.fits(name, j.w.Root, false) }) && p.rule.applies(j) {
 			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
 		}
 	}
@@ -628,7 +629,7 @@ func (j *judge) allowedFile(i item) (got Judged, exact bool) {
 		return Judged{Effect: Allow}, true
 	}
 	for _, r := range j.rules {
-		if r.set == nil || !r.holds(j) || j.w.Root == "" {
+		if r.set == nil || !r.applies(j) || j.w.Root == "" {
 			continue
 		}
 		may := r.set.reads
@@ -661,18 +662,18 @@ func (j *judge) allowedRun(a *acts.Act) (got Judged, exact bool) {
 	reason := fmt.Sprintf("no rule allows to run %s", line)
 	for _, p := range j.programs[Allow][a.Words[0]] {
 		wild, ok := p.covers(a.Words)
-		if !ok || !p.rule.holds(j) {
+		if !ok || !p.rule.applies(j) {
 			continue
 		}
 		why := p.rule.forbidsEnv(a)
 		switch {
 		case why != "":
-		case p.rule.set != nil && j.w.Strays(*a):
+		case p.rule.set != nil && j.w.MayLeave(*a):
 			why = "git may run what another folder's repository says"
 		case (a.Piped || a.Fed || a.Stdin != "") && slices.Contains(obeying, a.Words[0]):
 			why = "it runs what it reads from its input"
 		default:
-			why = j.leaves(a, wild)
+			why = j.whyLeaves(a, wild)
 		}
 		if why == "" {
 			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
@@ -680,7 +681,7 @@ func (j *judge) allowedRun(a *acts.Act) (got Judged, exact bool) {
 		reason = fmt.Sprintf("rule %d would allow %s, but %s", p.rule.n, line, why)
 	}
 	for _, r := range j.rules {
-		if r.set != nil && r.set.runs != nil && len(a.Env) == 0 && r.holds(j) && j.w.Root != "" && j.Resolve != nil && r.set.runs(j.w, *a) {
+		if r.set != nil && r.set.runs != nil && len(a.Env) == 0 && r.applies(j) && j.w.Root != "" && j.Resolve != nil && r.set.runs(j.w, *a) {
 			return Judged{Effect: Allow, Rule: r.n, By: r.Use}, false
 		}
 	}
@@ -691,11 +692,11 @@ func (j *judge) allowedRun(a *acts.Act) (got Judged, exact bool) {
 // nothing that lies there.
 func (j *judge) mayRunIn(a *acts.Act) bool {
 	return slices.Contains(readers, a.Words[0]) || slices.Contains(texts, a.Words[0]) ||
-		!slices.ContainsFunc(a.In, func(folder string) bool { return !j.isHere(folder) })
+		!slices.ContainsFunc(a.In, func(folder string) bool { return !j.isWorkspaceFolder(folder) })
 }
 
-// isHere reports whether a folder is in the workspace. Where nobody knows that, it has to be the one where the call is.
-func (j *judge) isHere(folder string) bool {
+// isWorkspaceFolder reports whether a folder is in the workspace. Where nobody knows that, it has to be the one where the call is.
+func (j *judge) isWorkspaceFolder(folder string) bool {
 	if j.Resolve == nil {
 		return folder == j.Folder
 	}
@@ -728,8 +729,8 @@ func mayRun(option string) bool {
 // loads are what expressions of jq and yq read files with, and what hides that.
 var loads = regexp.MustCompile(`\b(import|include|load|load_[a-z]+|eval)\b`)
 
-// leaves returns why a word that a wildcard covers may lead out of the workspace; empty: none does.
-func (j *judge) leaves(a *acts.Act, wild []int) string {
+// whyLeaves returns why a word that a wildcard covers may lead out of the workspace; empty: none does.
+func (j *judge) whyLeaves(a *acts.Act, wild []int) string {
 	text, reader := textsOf(a), slices.Contains(readers, a.Words[0])
 	if a.Words[0] == "printf" && !acts.FormatsText(a.Words[1:]) {
 		return "printf may evaluate what it formats"

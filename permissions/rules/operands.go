@@ -68,15 +68,15 @@ func (j *judge) partsOf(a *acts.Act, word string, address bool) {
 	}
 }
 
-// operands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
+// addOperands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
 // as a file that may be read and written.
-func (j *judge) operands(a *acts.Act, hidden bool) {
+func (j *judge) addOperands(a *acts.Act, hidden bool) {
 	name, words := baseName(a.Words[0]), a.Words[1:]
 	text := textsOf(a)
 	isReader, isWriter := slices.Contains(readers, name), slices.Contains(writers, name)
-	isWriting := isReader && changes(name, words)
+	isWriting := isReader && mayChangeOperands(name, words)
 	if !hidden && name == "rg" && findsSecrets(words) {
-		j.doubt("its pattern of names may find files that look like secrets")
+		j.addDoubt("its pattern of names may find files that look like secrets")
 	}
 	fetching := name == "curl" || name == "wget"
 	for n, word := range words {
@@ -92,7 +92,7 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 		case text[n+1]:
 		case address || fetching && !strings.HasPrefix(word, "-"):
 			j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: hidden})
-			if name == "wget" && !slices.ContainsFunc(words, printed) || name == "curl" && slices.ContainsFunc(words, savesByName) {
+			if name == "wget" && !slices.ContainsFunc(words, printsDownload) || name == "curl" && slices.ContainsFunc(words, savesByName) {
 				j.items = append(j.items, item{kind: writes, act: a, name: savedAs(word), hidden: hidden})
 			}
 		case strings.HasPrefix(word, "-") || word == "":
@@ -102,8 +102,8 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 			if !strings.HasPrefix(word, "--") && len(word) > 2 && !joined { // -fFILE
 				j.items = append(j.items, item{kind: writes, act: a, name: word[2:], hidden: true})
 			}
-		case isWriter, (name == "uniq" || name == "xxd") && second(words, n), name == "ln",
-			name == "cp" && (n == len(words)-1 || targeted(words)):
+		case isWriter, (name == "uniq" || name == "xxd") && notFirstOperand(words, n), name == "ln",
+			name == "cp" && (n == len(words)-1 || hasTargetOption(words)):
 			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: hidden})
 		case isReader, name == "cp":
 			j.items = append(j.items, item{kind: reads, act: a, name: word, inside: true, hidden: hidden})
@@ -122,17 +122,17 @@ func (j *judge) operands(a *acts.Act, hidden bool) {
 	}
 	if readsOwn(a) {
 		for _, folder := range a.In {
-			inside := j.isHere(folder) || strings.Contains(folder, acts.Computed) // or in doubt anyway
+			inside := j.isWorkspaceFolder(folder) || strings.Contains(folder, acts.Computed) // or in doubt anyway
 			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{folder}}, name: folder, hidden: hidden || inside})
 		}
 	}
 	if a.AppliesPatch() && j.restrictsFiles() {
-		j.doubt("its patch may change other files than are seen in it")
+		j.addDoubt("its patch may change other files than are seen in it")
 	}
 	for _, file := range a.Patches() {
 		j.items = append(j.items, item{kind: writes, act: a, name: file, hidden: true})
 	}
-	j.copied(name, a, hidden)
+	j.addCopies(name, a, hidden)
 }
 
 // readsOwn reports whether a program may read the folder that it runs in: it is given no other. A word may be an option's value.
@@ -151,9 +151,9 @@ func readsOwn(a *acts.Act) bool {
 	return !named
 }
 
-// changes reports whether a reader may change or remove what its operands name, by an option of its own or by a program that find runs.
-// Letters may be joined, and long names cut.
-func changes(name string, words []string) bool {
+// mayChangeOperands reports whether a reader may change or remove what its operands name, by an option of its own or by a program that find
+// runs. Letters may be joined, and long names cut.
+func mayChangeOperands(name string, words []string) bool {
 	options := map[string][2]string{"sort": {"o", "--o"}, "base64": {"o", "--o"}, "less": {"oO", "--l"}, "tree": {"o", "--o"},
 		"gofmt": {"w", "--w"}, "yq": {"i", "--in"}}[name]
 	for n, w := range words {
@@ -163,7 +163,7 @@ func changes(name string, words []string) bool {
 				return true
 			}
 			run := baseName(words[n+1])
-			reads := slices.Contains(readers, run) && run != "find" && !changes(run, words[n+2:])
+			reads := slices.Contains(readers, run) && run != "find" && !mayChangeOperands(run, words[n+2:])
 			if !reads && !slices.Contains(texts, run) {
 				return true
 			}
@@ -175,23 +175,23 @@ func changes(name string, words []string) bool {
 	return false
 }
 
-// copied adds what a program that copies, moves or links writes if its last operand is a folder.
-func (j *judge) copied(name string, a *acts.Act, hidden bool) {
+// addCopies adds what a program that copies, moves or links writes if its last operand is a folder.
+func (j *judge) addCopies(name string, a *acts.Act, hidden bool) {
 	if !slices.Contains([]string{"cp", "mv", "ln", "install"}, name) {
 		return
 	}
 	names := slices.DeleteFunc(slices.Clone(a.Words[1:]), func(w string) bool { return w == "" || w[0] == '-' })
 	for n, into := range names {
 		for _, from := range names {
-			if from != into && (n == len(names)-1 || targeted(a.Words[1:])) {
+			if from != into && (n == len(names)-1 || hasTargetOption(a.Words[1:])) {
 				j.items = append(j.items, item{kind: writes, act: a, name: into + "/" + filepath.Base(from), into: into, hidden: hidden})
 			}
 		}
 	}
 }
 
-// printed reports whether an option of wget has what it fetches printed, or not kept.
-func printed(option string) bool {
+// printsDownload reports whether an option of wget has what it fetches printed, or not kept.
+func printsDownload(option string) bool {
 	return slices.Contains([]string{"-O-", "-qO-", "--output-document=-", "--spider"}, option)
 }
 
@@ -213,13 +213,13 @@ func savedAs(address string) string {
 	return path.Base(u.Path)
 }
 
-// second reports whether the word at n is not the first operand.
-func second(words []string, n int) bool {
+// notFirstOperand reports whether the word at n is not the first operand.
+func notFirstOperand(words []string, n int) bool {
 	return slices.ContainsFunc(words[:n], func(w string) bool { return !strings.HasPrefix(w, "-") })
 }
 
-// targeted reports whether an option names the folder that cp copies to.
-func targeted(words []string) bool {
+// hasTargetOption reports whether an option names the folder that cp copies to.
+func hasTargetOption(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool {
 		return strings.HasPrefix(w, "--t") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "t")
 	})
@@ -238,7 +238,7 @@ func textsOf(a *acts.Act) []bool {
 			slices.Contains([]string{"commit", "tag", "merge"}, a.Words[1]):
 			text[i] = true
 		case slices.Contains([]string{"grep", "egrep", "fgrep", "rg", "jq"}, name) && !strings.HasPrefix(word, "-"):
-			text[i] = !second(a.Words[1:], i-1) && !slices.ContainsFunc(a.Words[1:], func(w string) bool { return mayTakeValue(name, w) })
+			text[i] = !notFirstOperand(a.Words[1:], i-1) && !slices.ContainsFunc(a.Words[1:], func(w string) bool { return mayTakeValue(name, w) })
 		}
 	}
 	return text

@@ -67,7 +67,7 @@ func parse(text string, e Effect) (*pattern, error) {
 		return nil, fmt.Errorf("%q begins with no kind of act; write run, read, write, fetch or tool, as in run git status", text)
 	case rest == "":
 		return nil, fmt.Errorf("%q says nothing about what; write it as in run git status, read /srv/code/** or fetch api.example.org", text)
-	case !utf8.ValidString(rest) || strings.ContainsFunc(rest, unseen):
+	case !utf8.ValidString(rest) || strings.ContainsFunc(rest, isInvisible):
 		return nil, fmt.Errorf("%q has control or invisible characters, and no command with such is read; leave them out", text)
 	}
 	switch p.kind {
@@ -81,8 +81,8 @@ func parse(text string, e Effect) (*pattern, error) {
 	return p, p.parseTool(rest, e)
 }
 
-// unseen reports whether a character is a control one, or shows nothing of its own.
-func unseen(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.M) }
+// isInvisible reports whether a character is a control one, or shows nothing of its own.
+func isInvisible(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.M) }
 
 // split cuts a text at blanks outside quotes and brackets. quoted says of each part that it was quoted, so has no wildcard.
 func split(text string) (parts []string, quoted []bool, err error) {
@@ -221,7 +221,7 @@ func (w word) fits(text string) (ok, wild bool) {
 	for _, c := range w {
 		switch {
 		case c.digits:
-			ok = c.numbers(text)
+			ok = c.fitsNumber(text)
 		case !c.star:
 			ok = text == c.before
 		case c.before == "" && c.after == "":
@@ -238,8 +238,8 @@ func (w word) fits(text string) (ok, wild bool) {
 	return false, false
 }
 
-// numbers reports whether a word is the text before # and a number.
-func (c wildcard) numbers(text string) bool {
+// fitsNumber reports whether a word is the text before # and a number.
+func (c wildcard) fitsNumber(text string) bool {
 	n, is := strings.CutPrefix(text, c.before)
 	return is && n != "" && strings.Trim(n, "0123456789") == ""
 }
@@ -276,7 +276,7 @@ func (p *pattern) covers(words []string) (wild []int, ok bool) {
 				return nil, false
 			}
 		}
-		if n, values := p.takes(words[j:]); n > 0 {
+		if n, values := p.matchOption(words[j:]); n > 0 {
 			for _, v := range values {
 				wild = append(wild, j+v)
 			}
@@ -297,9 +297,9 @@ func (p *pattern) covers(words []string) (wild []int, ok bool) {
 	return wild, i == len(p.words)
 }
 
-// takes returns how many words an option at the beginning of these has, 0 if there is none that may be there, and which of them a
+// matchOption returns how many words an option at the beginning of these has, 0 if there is none that may be there, and which of them a
 // wildcard covers.
-func (p *pattern) takes(words []string) (n int, wild []int) {
+func (p *pattern) matchOption(words []string) (n int, wild []int) {
 	if len(words[0]) < 2 || words[0][0] != '-' {
 		return 0, nil
 	}
@@ -362,7 +362,7 @@ func (c wildcard) catches(text, program, subcommand string) bool {
 	name, _, _ := strings.Cut(text, "=")
 	switch {
 	case c.digits:
-		return c.numbers(text)
+		return c.fitsNumber(text)
 	case c.star:
 		_, is := between(text, c.before, c.after)
 		return is

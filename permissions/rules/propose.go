@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions/i18n"
 )
 
-// Past is an earlier call and what became of it.
-type Past struct {
+// PastCall is an earlier call and what became of it.
+type PastCall struct {
 	Call    Call
 	Request permissions.ID // of the call; empty: it is not stored
 	At      time.Time      // when it was asked; only [Set.Suggest] looks at it
@@ -26,11 +26,11 @@ type Past struct {
 
 // Proposal is what "Always like this" and suggest offer: patterns of allow rules, as narrow as useful.
 type Proposal struct {
-	Allow         []string // one pattern each, to be used in Rule.Allow
-	In            string   // the folder of the call; empty: any
-	Says          []string // in words, one for each pattern: what it covers, and what it does not
-	Past, Allowed int      // how many of the earlier calls it would have covered, and how many of these people allowed
-	Not           []string // similar earlier calls that it would not cover, at most three
+	Allow              []string // one pattern each, to be used in Rule.Allow
+	In                 string   // the folder of the call; empty: any
+	Descriptions       []string // in words, one for each pattern: what it covers, and what it does not
+	PastCount, Allowed int      // how many of the earlier calls it would have covered, and how many of these people allowed
+	NotCovered         []string // similar earlier calls that it would not cover, at most three
 }
 
 // Rule returns the rule that the proposal would make for an agent.
@@ -55,37 +55,37 @@ const (
 // deletes, is forced, runs code that nobody has seen, or cannot be read completely. The caller has to look at what else is high risk, and
 // at the daemon's own files ([Set.Reaches]). The proposal loads, covers the call together with the set, and covers no call that a person
 // denied.
-func (s *Set) Propose(c Call, past []Past) (p Proposal, why string) {
-	return s.propose(s.look(Past{Call: c}), s.lookAll(past))
+func (s *Set) Propose(c Call, past []PastCall) (p Proposal, why string) {
+	return s.propose(s.examine(PastCall{Call: c}), s.examineAll(past))
 }
 
-// seen is a call that was read.
-type seen struct {
-	Past
+// examinedCall is a call that was read.
+type examinedCall struct {
+	PastCall
 	j     *judge
 	open  []item // what no rule of the set allows
 	asked int    // the rule that asks about it or denies it; 0: none
 	risk  string // why it is high risk
 }
 
-func (s *Set) lookAll(past []Past) []*seen {
-	all := make([]*seen, len(past))
+func (s *Set) examineAll(past []PastCall) []*examinedCall {
+	all := make([]*examinedCall, len(past))
 	for i, p := range past {
-		all[i] = s.look(p)
+		all[i] = s.examine(p)
 	}
 	return all
 }
 
-// look reads a call, and finds what the set does not allow of it.
-func (s *Set) look(p Past) *seen {
+// examine reads a call, and finds what the set does not allow of it.
+func (s *Set) examine(p PastCall) *examinedCall {
 	if s == nil {
 		s = newSet()
 	}
-	at := &seen{Past: p, j: newJudge(s, p.Call)}
+	at := &examinedCall{PastCall: p, j: newJudge(s, p.Call)}
 	for _, i := range at.j.items {
-		caught := at.j.caught(i, Deny)
+		caught := at.j.restrictedBy(i, Deny)
 		if caught == nil {
-			caught = at.j.caught(i, Ask)
+			caught = at.j.restrictedBy(i, Ask)
 		}
 		if caught != nil && at.asked == 0 {
 			at.asked = caught.rule.n
@@ -99,7 +99,7 @@ func (s *Set) look(p Past) *seen {
 	}
 	call, r := permissions.Call{Tool: p.Call.Tool, Input: p.Call.Input}, permissions.Request{Cwd: p.Call.Folder}
 	if p.Call.Tool == "" {
-		call = permissions.Call{Tool: "run_command", Input: inputOf(p.Call.Command)}
+		call = permissions.Call{Tool: "run_command", Input: commandInput(p.Call.Command)}
 	}
 	if risks := acts.ReadCall(r, call).Risks; len(risks) > 0 {
 		at.risk = string(risks[0])
@@ -107,12 +107,12 @@ func (s *Set) look(p Past) *seen {
 	return at
 }
 
-func inputOf(command string) json.RawMessage {
+func commandInput(command string) json.RawMessage {
 	input, _ := json.Marshal(map[string]string{"command": command}) // a text
 	return input
 }
 
-func (s *Set) propose(c *seen, past []*seen) (p Proposal, why string) {
+func (s *Set) propose(c *examinedCall, past []*examinedCall) (p Proposal, why string) {
 	switch {
 	case len(c.j.doubts) > 0:
 		return p, "it cannot be read completely: " + c.j.doubts[0]
@@ -123,7 +123,7 @@ func (s *Set) propose(c *seen, past []*seen) (p Proposal, why string) {
 	case len(c.open) == 0:
 		return p, "rules allow it already"
 	}
-	past = slices.DeleteFunc(slices.Clone(past), func(p *seen) bool { return p.Call.Agent != c.Call.Agent })
+	past = slices.DeleteFunc(slices.Clone(past), func(p *examinedCall) bool { return p.Call.Agent != c.Call.Agent })
 	p.In = c.folder()
 	for _, i := range c.open {
 		text, says, why := c.pattern(i, past)
@@ -131,37 +131,37 @@ func (s *Set) propose(c *seen, past []*seen) (p Proposal, why string) {
 			return Proposal{}, why
 		}
 		if !slices.Contains(p.Allow, text) {
-			p.Allow, p.Says = append(p.Allow, text), append(p.Says, says)
+			p.Allow, p.Descriptions = append(p.Allow, text), append(p.Descriptions, says)
 		}
 	}
 	if len(p.Allow) > maxProposed {
 		return Proposal{}, fmt.Sprintf("it would take %d rules", len(p.Allow))
 	}
-	own, err := one(p.Rule(c.Call.Agent))
+	own, err := mustCompile(p.Rule(c.Call.Agent))
 	if err != nil {
 		return Proposal{}, err.Error()
 	}
-	if !c.covered(own) {
+	if !c.isCoveredBy(own) {
 		return Proposal{}, "no rule without more wildcards covers it"
 	}
 	for _, at := range past {
-		switch covered := at.covered(own); {
+		switch covered := at.isCoveredBy(own); {
 		case covered && at.Denied:
 			return Proposal{}, "it would allow what a person denied: " + at.line()
 		case covered:
-			p.Past++
+			p.PastCount++
 			if at.Allowed {
 				p.Allowed++
 			}
-		case len(p.Not) < maxNot && at.like(c) && !slices.Contains(p.Not, at.line()):
-			p.Not = append(p.Not, at.line())
+		case len(p.NotCovered) < maxNot && at.isSimilar(c) && !slices.Contains(p.NotCovered, at.line()):
+			p.NotCovered = append(p.NotCovered, at.line())
 		}
 	}
 	return p, ""
 }
 
-// one compiles a rule that has to be right.
-func one(r Rule) (*Set, error) {
+// mustCompile compiles a rule that has to be right.
+func mustCompile(r Rule) (*Set, error) {
 	s, found := Compile([]Rule{r})
 	if len(found) > 0 {
 		return nil, found[0]
@@ -170,7 +170,7 @@ func one(r Rule) (*Set, error) {
 }
 
 // folder is where the rule of a call holds: in its workspace.
-func (c *seen) folder() string {
+func (c *examinedCall) folder() string {
 	if c.j.w.Root != "" {
 		return c.j.w.Root
 	}
@@ -180,29 +180,29 @@ func (c *seen) folder() string {
 	return ""
 }
 
-// covered reports whether rules allow what was open of a call.
-func (c *seen) covered(by *Set) bool {
+// isCoveredBy reports whether rules allow what was open of a call.
+func (c *examinedCall) isCoveredBy(by *Set) bool {
 	if len(c.j.doubts) > 0 || c.asked > 0 || c.risk != "" || len(c.open) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(c.open, func(i item) bool { return !c.allows(by, i) })
+	return !slices.ContainsFunc(c.open, func(i item) bool { return !c.isAllowedBy(by, i) })
 }
 
-// allows reports whether rules allow one act of a call.
-func (c *seen) allows(by *Set, i item) bool {
+// isAllowedBy reports whether rules allow one act of a call.
+func (c *examinedCall) isAllowedBy(by *Set, i item) bool {
 	j := *c.j
 	j.Set = by
 	got, _ := j.allowed(i)
 	return got.Effect == Allow
 }
 
-func (c *seen) line() string { return Line(c.Call) }
+func (c *examinedCall) line() string { return Line(c.Call) }
 
 // Line is what a call does, in one line.
 func Line(c Call) string {
 	text := c.Command
 	if text == "" {
-		switch d := acts.DeedOf(c.Dialect, c.Tool, c.Input); {
+		switch d := acts.ReadToolUse(c.Dialect, c.Tool, c.Input); {
 		case d.Command != "":
 			text = d.Command
 		case len(d.Names) > 0:
@@ -216,15 +216,15 @@ func Line(c Call) string {
 
 const maxLine = 120
 
-// like reports whether a call does something of another's kind: the same program and subcommand, folder, host or tool.
-func (c *seen) like(other *seen) bool {
+// isSimilar reports whether a call does something of another's kind: the same program and subcommand, folder, host or tool.
+func (c *examinedCall) isSimilar(other *examinedCall) bool {
 	return slices.ContainsFunc(other.open, func(i item) bool {
-		return slices.ContainsFunc(c.open, func(k item) bool { return kindOf(i) == kindOf(k) })
+		return slices.ContainsFunc(c.open, func(k item) bool { return groupKey(i) == groupKey(k) })
 	})
 }
 
-// kindOf is what acts are grouped by.
-func kindOf(i item) string {
+// groupKey is what acts are grouped by.
+func groupKey(i item) string {
 	switch i.kind {
 	case runs:
 		return strings.Join(append([]string{"run"}, i.act.Words[:headOf(i.act.Words)]...), " ")
@@ -235,12 +235,12 @@ func kindOf(i item) string {
 }
 
 // pattern returns the pattern for one act of a call, and in words what it covers. why is set if there is none.
-func (c *seen) pattern(i item, past []*seen) (text, says, why string) {
+func (c *examinedCall) pattern(i item, past []*examinedCall) (text, says, why string) {
 	switch i.kind {
 	case runs:
-		return c.running(i, past)
+		return c.programPattern(i, past)
 	case reads, writes:
-		return c.touching(i, past)
+		return c.filePattern(i, past)
 	case fetches:
 		if i.name == "" {
 			return "", "", "it reaches an address that programs may read in different ways"
@@ -274,11 +274,11 @@ func deleting(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(deletes, strings.ToLower(w)) })
 }
 
-// touching returns the pattern for a file: this one, or those around it, if three or more were allowed. Around a file that is written are
-// those of its kind in a folder of the workspace, as long as no such file runs later by its name; around one that is read elsewhere is a
-// folder that is no home folder and not hidden. What looks like a secret is high risk, which no wildcard allows.
-func (c *seen) touching(i item, past []*seen) (text, says, why string) {
-	paths, known := c.j.leads(i.act, i.name)
+// filePattern returns the pattern for a file: this one, or those around it, if three or more were allowed. Around a file that is written
+// are those of its kind in a folder of the workspace, as long as no such file runs later by its name; around one that is read elsewhere is
+// a folder that is no home folder and not hidden. What looks like a secret is high risk, which no wildcard allows.
+func (c *examinedCall) filePattern(i item, past []*examinedCall) (text, says, why string) {
+	paths, known := c.j.locationsOf(i.act, i.name)
 	switch {
 	case !known || len(slices.Compact(paths)) != 1:
 		return "", "", "nobody knows which file it is"
@@ -300,13 +300,13 @@ func (c *seen) touching(i item, past []*seen) (text, says, why string) {
 	same := map[string]bool{name: true}
 	for _, p := range past {
 		for _, k := range p.open {
-			if other, ok := p.j.leads(k.act, k.name); ok && p.Allowed && p.risk == "" && k.kind == i.kind && strings.HasSuffix(other[0], ext) {
+			if other, ok := p.j.locationsOf(k.act, k.name); ok && p.Allowed && p.risk == "" && k.kind == i.kind && strings.HasSuffix(other[0], ext) {
 				same[other[0]] = true
 			}
 		}
 	}
 	at := path.Dir(name)
-	for under(same, at) < fewFiles && strings.Count(at, "/") >= least {
+	for countUnder(same, at) < fewFiles && strings.Count(at, "/") >= least {
 		at = path.Dir(at)
 	}
 	if strings.Count(at, "/") < least || ext == "" && strings.Contains(at, "/.") {
@@ -324,7 +324,7 @@ var (
 	}
 )
 
-func under(files map[string]bool, folder string) (n int) {
+func countUnder(files map[string]bool, folder string) (n int) {
 	for name := range files {
 		if permissions.Within(folder, name) {
 			n++
@@ -340,26 +340,26 @@ func quotedPath(k kind, name string) string {
 	return string(k) + " " + name
 }
 
-func (c *seen) inside(name string) bool {
+func (c *examinedCall) inside(name string) bool {
 	return c.j.w.Root != "" && permissions.Within(c.j.w.Root, name)
 }
 
-// running returns the narrowest pattern for a program that is worth a rule: one that covers at least two of the earlier calls, and at least
-// half of what the widest one covers; the exact words if there is none.
-func (c *seen) running(i item, past []*seen) (text, says, why string) {
-	if why := refused(i.act); why != "" {
+// programPattern returns the narrowest pattern for a program that is worth a rule: one that covers at least two of the earlier calls, and
+// at least half of what the widest one covers; the exact words if there is none.
+func (c *examinedCall) programPattern(i item, past []*examinedCall) (text, says, why string) {
+	if why := whyNotProposed(i.act); why != "" {
 		return "", "", why
 	}
 	own := shapeOf(i.act)
 	own.in = c.Call.Language
 	var like []*shape
-	var acted []*seen
+	var acted []*examinedCall
 	var items []item
 	for _, p := range past {
 		for _, k := range p.open {
-			if k.kind == runs && kindOf(k) == kindOf(i) {
+			if k.kind == runs && groupKey(k) == groupKey(i) {
 				acted, items = append(acted, p), append(items, k)
-				if p.Allowed && p.risk == "" && len(p.j.doubts) == 0 && refused(k.act) == "" {
+				if p.Allowed && p.risk == "" && len(p.j.doubts) == 0 && whyNotProposed(k.act) == "" {
 					like = append(like, shapeOf(k.act))
 				}
 				break
@@ -373,13 +373,13 @@ func (c *seen) running(i item, past []*seen) (text, says, why string) {
 	var all []choice
 	widest := 0
 	for _, next := range own.candidates(like) {
-		set, err := one(Rule{Allow: []string{next.text}})
-		if err != nil || !c.allows(set, i) {
+		set, err := mustCompile(Rule{Allow: []string{next.text}})
+		if err != nil || !c.isAllowedBy(set, i) {
 			continue // as where it runs outside the workspace
 		}
 		covers, denied := 0, false
 		for n, p := range acted {
-			if p.allows(set, items[n]) {
+			if p.isAllowedBy(set, items[n]) {
 				covers++
 				denied = denied || p.Denied && len(p.open) == 1 && next.text != own.exact()
 			}
@@ -399,8 +399,8 @@ func (c *seen) running(i item, past []*seen) (text, says, why string) {
 	return all[0].text, all[0].says, ""
 }
 
-// refused returns why no rule is proposed for a program with these words; empty: one may be.
-func refused(a *acts.Act) string {
+// whyNotProposed returns why no rule is proposed for a program with these words; empty: one may be.
+func whyNotProposed(a *acts.Act) string {
 	name := baseName(a.Words[0])
 	head := a.Words[:headOf(a.Words)]
 	subcommand := ""
@@ -464,7 +464,7 @@ var (
 // headOf returns how many words a proposal keeps in any case: the program and its subcommands.
 func headOf(words []string) int {
 	name, n := baseName(words[0]), 1
-	named, _ := acts.Known(words)
+	named, _ := acts.ListedProgram(words)
 	switch {
 	case slices.Contains(deep, name):
 		n = 3
@@ -528,7 +528,7 @@ func shapeOf(a *acts.Act) *shape {
 }
 
 func known(words []string) bool {
-	named, _ := acts.Known(words)
+	named, _ := acts.ListedProgram(words)
 	return named > 0
 }
 
@@ -577,7 +577,7 @@ func (s *shape) exact() string {
 // literalWord writes a word without a wildcard.
 func literalWord(word string) (text string, ok bool) {
 	switch {
-	case strings.ContainsFunc(word, unseen):
+	case strings.ContainsFunc(word, isInvisible):
 		return "", false
 	case word != "" && word != "..." && !strings.ContainsAny(word, " '\"*|#[]{}?\\`$;&<>()"):
 		return word, true
@@ -605,7 +605,7 @@ func (s *shape) candidates(like []*shape) (all []candidate) {
 	like = slices.DeleteFunc(slices.Clone(like), func(o *shape) bool {
 		return o.fixed || !slices.Equal(o.words[:min(o.head, len(o.words))], s.words[:s.head])
 	})
-	free := s.free(like)
+	free := s.variableSets(like)
 	for _, varies := range free {
 		if text, ok := s.write(varies, nil, false); ok {
 			all = append(all, candidate{text, s.inWords(varies, nil, false) + code})
@@ -620,7 +620,7 @@ func (s *shape) candidates(like []*shape) (all []candidate) {
 			all = append(all, candidate{text, s.inWords(varies, options, false) + code})
 		}
 	}
-	if _, kind := acts.Known(s.words); slices.Contains([]string{"reads", "pattern", "words", "text", "packages"}, kind) ||
+	if _, kind := acts.ListedProgram(s.words); slices.Contains([]string{"reads", "pattern", "words", "text", "packages"}, kind) ||
 		slices.Contains([]string{"git add", "jq"}, strings.Join(s.words[:s.head], " ")) {
 		options := s.optionsOf(like, func(*shape) bool { return true })
 		text := strings.Join(s.words[:s.head], " ") + bracketed(options) + " ..."
@@ -636,11 +636,11 @@ func (s *shape) word(n int) string {
 	return ""
 }
 
-// free returns sets of operands that may vary, since they did: each by itself, then all together.
-func (s *shape) free(like []*shape) (sets [][]int) {
+// variableSets returns sets of operands that may vary, since they did: each by itself, then all together.
+func (s *shape) variableSets(like []*shape) (sets [][]int) {
 	var together []int
 	for at := range s.operands {
-		if s.pinned(at) {
+		if s.isConstant(at) {
 			continue
 		}
 		if slices.ContainsFunc(like, func(o *shape) bool {
@@ -660,8 +660,8 @@ func (s *shape) free(like []*shape) (sets [][]int) {
 	return sets
 }
 
-// pinned reports whether an operand never varies: a remote of git, and an address that is not judged by itself.
-func (s *shape) pinned(at int) bool {
+// isConstant reports whether an operand never varies: a remote of git, and an address that is not judged by itself.
+func (s *shape) isConstant(at int) bool {
 	word := s.words[s.operands[at]]
 	_, address := addressOf(word)
 	network := s.words[0] == "git" && slices.Contains([]string{"push", "fetch", "pull"}, s.word(1))

@@ -18,9 +18,9 @@ func editCall(name string) Call {
 	return Call{Agent: "coder", Dialect: "claude-code", Tool: "Edit", Input: input, Folder: shop, Root: shop, Resolve: links(shop)}
 }
 
-func allowedCalls(commands ...string) (past []Past) {
+func allowedCalls(commands ...string) (past []PastCall) {
 	for _, command := range commands {
-		past = append(past, Past{Call: commandCall(command), Allowed: true})
+		past = append(past, PastCall{Call: commandCall(command), Allowed: true})
 	}
 	return past
 }
@@ -76,8 +76,8 @@ func TestProposalIsAsNarrowAsUseful(t *testing.T) {
 		if !slices.Equal(p.Allow, c.want) {
 			t.Errorf("%s: %q, want %q; %s", c.command, p.Allow, c.want, why)
 		}
-		if len(p.Says) != len(p.Allow) || p.In != shop {
-			t.Errorf("%s: says %q, in %q", c.command, p.Says, p.In)
+		if len(p.Descriptions) != len(p.Allow) || p.In != shop {
+			t.Errorf("%s: says %q, in %q", c.command, p.Descriptions, p.In)
 		}
 	}
 }
@@ -93,8 +93,8 @@ func TestAProposalIsSaidInGerman(t *testing.T) {
 		english, _ := (*Set)(nil).Propose(c, past)
 		c.Language = "de"
 		p, why := (*Set)(nil).Propose(c, past)
-		if !slices.Equal(p.Says, []string{want}) || !slices.Equal(p.Allow, english.Allow) || english.Says[0] == want {
-			t.Errorf("%s: %q %q, %s", command, p.Allow, p.Says, why)
+		if !slices.Equal(p.Descriptions, []string{want}) || !slices.Equal(p.Allow, english.Allow) || english.Descriptions[0] == want {
+			t.Errorf("%s: %q %q, %s", command, p.Allow, p.Descriptions, why)
 		}
 	}
 }
@@ -134,15 +134,15 @@ func TestNothingIsProposedForWhatIsAskedEachTime(t *testing.T) {
 
 // A file is named by itself until three of its kind were allowed, and what runs later is never covered by a wildcard.
 func TestFilesAreProposedByTheirKind(t *testing.T) {
-	edits := func(names ...string) (past []Past) {
+	edits := func(names ...string) (past []PastCall) {
 		for _, name := range names {
-			past = append(past, Past{Call: editCall(shop + "/" + name), Allowed: true})
+			past = append(past, PastCall{Call: editCall(shop + "/" + name), Allowed: true})
 		}
 		return past
 	}
 	for _, c := range []struct {
 		name string
-		past []Past
+		past []PastCall
 		want string
 	}{
 		{"src/a.go", edits("src/b.go"), "write " + shop + "/src/a.go"},
@@ -211,14 +211,14 @@ func TestProposalsSayWhatTheyCover(t *testing.T) {
 		call := commandCall("")
 		call.Dialect, call.Tool, call.Input = "claude-code", c.tool, json.RawMessage(c.input)
 		p, why := (*Set)(nil).Propose(call, allowedCalls(c.past...))
-		if line := Line(call); line != c.line || !slices.Equal(p.Says, c.says) {
-			t.Errorf("%q, %q; want %q, %q; %s", line, p.Says, c.line, c.says, why)
+		if line := Line(call); line != c.line || !slices.Equal(p.Descriptions, c.says) {
+			t.Errorf("%q, %q; want %q, %q; %s", line, p.Descriptions, c.line, c.says, why)
 		}
 	}
 	call := commandCall("ls")
 	call.Folder = shop + "/src"
 	for root, want := range map[string]string{shop: shop, "": shop + "/src"} {
-		if call.Root = root; (*Set)(nil).look(Past{Call: call}).folder() != want {
+		if call.Root = root; (*Set)(nil).examine(PastCall{Call: call}).folder() != want {
 			t.Errorf("with the workspace %q it is not in %s", root, want)
 		}
 	}
@@ -227,8 +227,8 @@ func TestProposalsSayWhatTheyCover(t *testing.T) {
 // What a person denied is covered by no proposal, whatever else was allowed, and each count is of earlier calls.
 func TestProposalCoversNothingThatAPersonDenied(t *testing.T) {
 	past := append(allowedCalls("git push origin a", "git push origin b", "git push origin c"),
-		Past{Call: commandCall("git push origin prod"), Denied: true}, Past{Call: commandCall("git push origin d")},
-		Past{Call: commandCall("git push fork a"), Allowed: true})
+		PastCall{Call: commandCall("git push origin prod"), Denied: true}, PastCall{Call: commandCall("git push origin d")},
+		PastCall{Call: commandCall("git push fork a"), Allowed: true})
 	p, why := (*Set)(nil).Propose(commandCall("git push origin main"), past)
 	if !slices.Equal(p.Allow, []string{"run git push origin main"}) {
 		t.Errorf("%q: %s", p.Allow, why)
@@ -238,17 +238,17 @@ func TestProposalCoversNothingThatAPersonDenied(t *testing.T) {
 	}
 	past = append(slices.Delete(past, 3, 4), allowedCalls("git push x a", "git push x b", "git push x c", "git push x c")...)
 	p, _ = (*Set)(nil).Propose(commandCall("git push origin main"), past)
-	if p.Past != 4 || p.Allowed != 3 || !slices.Equal(p.Not, []string{"git push fork a", "git push x a", "git push x b"}) {
+	if p.PastCount != 4 || p.Allowed != 3 || !slices.Equal(p.NotCovered, []string{"git push fork a", "git push x a", "git push x b"}) {
 		t.Errorf("%+v", p)
 	}
-	unanswered := Past{Call: commandCall("git push origin e")}
+	unanswered := PastCall{Call: commandCall("git push origin e")}
 	p, _ = (*Set)(nil).Propose(commandCall("git push origin main"), append(allowedCalls("git push fork a"), unanswered, unanswered))
 	if !slices.Equal(p.Allow, []string{"run git push origin main"}) {
 		t.Errorf("of what nobody answered and another remote: %q", p.Allow)
 	}
 	other := commandCall("git push origin x")
 	other.Agent = "deploy"
-	if p, _ := (*Set)(nil).Propose(other, past); !slices.Equal(p.Allow, []string{"run git push origin x"}) || p.Past != 0 {
+	if p, _ := (*Set)(nil).Propose(other, past); !slices.Equal(p.Allow, []string{"run git push origin x"}) || p.PastCount != 0 {
 		t.Errorf("from another agent's calls: %+v", p)
 	}
 }
@@ -270,9 +270,9 @@ func TestProposalsAllowNoDangerousVariant(t *testing.T) {
 		past[i].Call.Resolve = filepath.Clean
 	}
 	base := rulesOf(t, Rule{Use: "builtin:read-only"})
-	seen := base.lookAll(past)
+	seen := base.examineAll(past)
 	for _, command := range commands {
-		p, _ := base.propose(base.look(Past{Call: commandCall(command)}), seen)
+		p, _ := base.propose(base.examine(PastCall{Call: commandCall(command)}), seen)
 		if len(p.Allow) == 0 || strings.ContainsAny(command, "#<") || strings.Contains(command, "keep") ||
 			strings.Contains(command, "echo") {
 			continue // a comment, a here-document, what the variants write, and what prints any word

@@ -95,11 +95,11 @@ func Compile(all []Rule) (*Set, []Problem) {
 			s.index(p)
 		}
 	}
-	return s, append(found, s.covered()...)
+	return s, append(found, s.warnCovered()...)
 }
 
-// Failed returns the first problem that is no warning, nil if there is none.
-func Failed(found []Problem) error {
+// FirstError returns the first problem that is no warning, nil if there is none.
+func FirstError(found []Problem) error {
 	for _, p := range found {
 		if !p.Warns {
 			return p
@@ -168,7 +168,7 @@ func (c *compiled) compile(at int) (found []Problem) {
 	}
 	c.checkConditions(bad)
 	if len(found) == 0 {
-		found = append(found, c.examples(at)...)
+		found = append(found, c.checkExamples(at)...)
 	}
 	return found
 }
@@ -243,8 +243,8 @@ func (c *compiled) checkConditions(bad complaint) {
 	}
 }
 
-// examples checks what fits and what does not, in a workspace without links.
-func (c *compiled) examples(at int) (found []Problem) {
+// checkExamples checks what fits and what does not, in a workspace without links.
+func (c *compiled) checkExamples(at int) (found []Problem) {
 	alone := newSet()
 	alone.rules = []*compiled{c}
 	for _, p := range c.patterns {
@@ -292,9 +292,9 @@ func (s *Set) Reaches(file string) (rule int, text string) {
 	return 0, ""
 }
 
-// Links warns of patterns whose folder, or whose rule's folder, leads elsewhere on this machine: names are judged by where they lead, so
-// such an allow rule never holds, and another one only for what is named in that way.
-func (s *Set) Links(resolve func(name string) string) (found []Problem) {
+// CheckLinks warns of patterns whose folder, or whose rule's folder, leads elsewhere on this machine: names are judged by where they lead,
+// so such an allow rule never holds, and another one only for what is named in that way.
+func (s *Set) CheckLinks(resolve func(name string) string) (found []Problem) {
 	warn := func(r *compiled, key string, item int, name string) {
 		if to := resolve(name); to != name {
 			found = append(found, Problem{Rule: r.n - 1, Key: key, Item: item, Warns: true,
@@ -314,8 +314,8 @@ func (s *Set) Links(resolve func(name string) string) (found []Problem) {
 	return found
 }
 
-// covered warns of allow patterns that a deny pattern covers wholly.
-func (s *Set) covered() (found []Problem) {
+// warnCovered warns of allow patterns that a deny pattern covers wholly.
+func (s *Set) warnCovered() (found []Problem) {
 	const wild = "\u2026"
 	for _, r := range s.rules {
 		if r.effect != Allow || r.set != nil {

@@ -160,18 +160,18 @@ func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
 func TestNamesAreBounded(t *testing.T) {
 	call := Call{Command: "cat a b c", Folder: shop + "/src", Root: shop}
 	for most, want := range map[int]int{0: 1, len(shop) - 1: 1, len(shop): 2, 2*len(shop) + 4: 3} {
-		if got, _, whole := Names(call, most); len(got) != want || whole {
+		if got, _, whole := NamesToResolve(call, most); len(got) != want || whole {
 			t.Errorf("with %d bytes: %q, whole %v", most, got, whole)
 		}
 	}
-	all, _, _ := Names(call, 1000)
+	all, _, _ := NamesToResolve(call, 1000)
 	for spare, want := range map[int]bool{-1: false, 0: true} {
-		if got, _, whole := Names(call, len(strings.Join(all, ""))+spare); len(got) != len(all) || whole != want {
+		if got, _, whole := NamesToResolve(call, len(strings.Join(all, ""))+spare); len(got) != len(all) || whole != want {
 			t.Errorf("with room for all and %d: %q, whole %v", spare, got, whole)
 		}
 	}
 	call.Command = "cat a <("
-	if _, _, whole := Names(call, 1000); whole {
+	if _, _, whole := NamesToResolve(call, 1000); whole {
 		t.Error("what cannot be read is whole")
 	}
 }
@@ -312,7 +312,7 @@ func TestInputForARunningShellIsACommandOfIt(t *testing.T) {
 			if v := s.Judge(call); v.Effect != want {
 				t.Errorf("%s of %s is %q, want %q; %v", tool, text, v.Effect, want, v.Reasons)
 			}
-			if _, _, whole := Names(call, 1000); whole {
+			if _, _, whole := NamesToResolve(call, 1000); whole {
 				t.Errorf("%s of %s does the same again", tool, text)
 			}
 		}
@@ -330,7 +330,7 @@ func TestTheTextOfACallMayHaveNames(t *testing.T) {
 		"sqlite3 db 'attach sud'": false, "perl -pi -e s/sud/x/ a": false, "timeout 5 ruby -e sud": false,
 	} {
 		call := Call{Dialect: "claude-code", Tool: "Bash", Input: textInput("command", command), Folder: shop, Root: shop}
-		_, text, whole := Names(call, 1<<15)
+		_, text, whole := NamesToResolve(call, 1<<15)
 		if whole != known || !strings.Contains(text, "sud") {
 			t.Errorf("%s: %q, whole %v", command, text, whole)
 		}
@@ -338,21 +338,21 @@ func TestTheTextOfACallMayHaveNames(t *testing.T) {
 	for _, input := range []string{`{"glob":"s*d"}`, `{"a":["s?d"]}`, `{"code":"f(x)"}`, `{"command":"cat $X"}`, `{"a":"s[u]d"}`,
 		`{"a":"s{u,v}d"}`, `{"argv":["python3","-c","f(x)"]}`, `{"source":"f(x)"}`, `{"query":"select 1"}`, `{"command":"python3 -c x"}`} {
 		call := Call{Dialect: "claude-code", Tool: "mcp__fs__copy", Input: []byte(input), Folder: shop, Root: shop}
-		if _, _, whole := Names(call, 1<<15); whole {
+		if _, _, whole := NamesToResolve(call, 1<<15); whole {
 			t.Errorf("%s has all its names", input)
 		}
 	}
 	call := Call{Dialect: "claude-code", Tool: "Read", Input: []byte(`{"file_path":"[s]ud"}`), Folder: shop, Root: shop}
-	if names, _, whole := Names(call, 1<<15); !whole || !slices.Contains(names, shop+"/[s]ud") {
+	if names, _, whole := NamesToResolve(call, 1<<15); !whole || !slices.Contains(names, shop+"/[s]ud") {
 		t.Errorf("of a file %q, whole %v", names, whole)
 	}
 	for _, command := range []string{"git log -L1,5:sud", "git log '-L1,5:(top)sud'", "git log '-L1,5:!sud'"} {
-		if names, _, _ := Names(Call{Command: command, Folder: shop, Root: shop}, 1<<15); !slices.Contains(names, shop+"/sud") {
+		if names, _, _ := NamesToResolve(Call{Command: command, Folder: shop, Root: shop}, 1<<15); !slices.Contains(names, shop+"/sud") {
 			t.Errorf("%s: %q", command, names)
 		}
 	}
 	call.Tool, call.Input = "Glob", []byte(`{"pattern":"sud/*"}`)
-	if _, text, whole := Names(call, 1<<15); !whole || !strings.Contains(text, "sud/*") {
+	if _, text, whole := NamesToResolve(call, 1<<15); !whole || !strings.Contains(text, "sud/*") {
 		t.Errorf("of a pattern %q, whole %v", text, whole)
 	}
 	for _, input := range []string{
@@ -362,7 +362,7 @@ func TestTheTextOfACallMayHaveNames(t *testing.T) {
 	} {
 		for _, tool := range []string{"mcp__fs__copy", "WebFetch"} {
 			call := Call{Dialect: "claude-code", Tool: tool, Input: []byte(input), Folder: shop, Root: shop}
-			if _, text, whole := Names(call, 1<<15); !whole || !strings.Contains(text, "sud") {
+			if _, text, whole := NamesToResolve(call, 1<<15); !whole || !strings.Contains(text, "sud") {
 				t.Errorf("%s: %q, whole %v", input, text, whole)
 			}
 		}
@@ -508,7 +508,7 @@ func TestNothingIsKnownOfAnotherMachine(t *testing.T) {
 	} {
 		here := Call{Command: command, Folder: shop, Root: shop, Resolve: links(shop)}
 		told := map[string]string{}
-		names, _, _ := Names(here, 1<<20)
+		names, _, _ := NamesToResolve(here, 1<<20)
 		for _, name := range names {
 			told[name] = here.Resolve(name)
 		}
@@ -569,7 +569,7 @@ func TestRulesThatAreWrong(t *testing.T) {
 		{Rule{Allow: []string{"run ls\u200b"}}, "invisible"}, {Rule{Allow: []string{"run source x"}}, "what the rest"},
 	} {
 		_, found := Compile([]Rule{c.rule})
-		if err := Failed(found); err == nil || !strings.HasPrefix(err.Error(), "rule 1: ") || !strings.Contains(err.Error(), c.want) {
+		if err := FirstError(found); err == nil || !strings.HasPrefix(err.Error(), "rule 1: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.rule, err, c.want)
 		}
 	}

@@ -41,7 +41,7 @@ var searchers = strings.Fields("ag ack ugrep ug rgrep rga sift pt")
 
 // readsNoFolder reports whether a program is known to read nothing that lies in its folders.
 func readsNoFolder(words []string) bool {
-	named, _ := acts.Known(words)
+	named, _ := acts.ListedProgram(words)
 	name := baseName(words[0])
 	return named > 0 || slices.Contains(readers, name) || slices.Contains(writers, name) || slices.Contains(texts, name) || name == "git"
 }
@@ -76,11 +76,11 @@ func (j *judge) searched(i item) (rule int) {
 		names = []string{i.name}
 	}
 	for _, name := range names {
-		for _, folder := range j.names(item{kind: reads, act: i.act, name: name}) {
+		for _, folder := range j.namesOf(item{kind: reads, act: i.act, name: name}) {
 			for _, e := range []Effect{Deny, Ask} {
 				for _, all := range j.paths[e][reads] {
 					for _, p := range all {
-						if p.rule.holds(j) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {
+						if p.rule.applies(j) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {
 							rule = min(cmp.Or(rule, p.rule.n), p.rule.n)
 						}
 					}

@@ -13,15 +13,15 @@ import (
 
 // Suggestion is a rule for one agent that would have saved prompts.
 type Suggestion struct {
-	Allow    string         `json:"rule"`  // one pattern
-	Agent    string         `json:"agent"` // the caller's proven name; empty: nobody's
-	In       string         `json:"in"`    // the folder; empty: any
-	Says     string         `json:"says"`  // in words: what it covers, and what it does not
-	Saved    int            `json:"saved"` // prompts, given the suggestions before it
-	Last     string         `json:"last"`  // the latest call that it covers
-	Of       permissions.ID `json:"-"`     // the request of that call
-	Not      []string       `json:"not"`
-	Patterns int            `json:"patterns"` // see [Patterns]
+	Allow       string         `json:"rule"`  // one pattern
+	Agent       string         `json:"agent"` // the caller's proven name; empty: nobody's
+	In          string         `json:"in"`    // the folder; empty: any
+	Description string         `json:"says"`  // in words: what it covers, and what it does not
+	Saved       int            `json:"saved"` // prompts, given the suggestions before it
+	Last        string         `json:"last"`  // the latest call that it covers
+	Of          permissions.ID `json:"-"`     // the request of that call
+	NotCovered  []string       `json:"not"`
+	Patterns    int            `json:"patterns"` // see [Patterns]
 }
 
 // Rule returns the rule that the suggestion would make.
@@ -36,12 +36,12 @@ const (
 // Suggest suggests rules from calls that people allowed: for each agent and folder by program and subcommand, file, host or tool. Nothing
 // is suggested for what a person has denied the like of, for a single day, or for fewer than three calls. The suggestion that saves most
 // is the first; what each saves is counted given those before it.
-func (s *Set) Suggest(past []Past) []Suggestion {
-	all := s.lookAll(past)
+func (s *Set) Suggest(past []PastCall) []Suggestion {
+	all := s.examineAll(past)
 	denied := map[string]bool{} // kinds that a person denied, whoever's call it was
 	for _, p := range all {
 		for _, i := range p.j.items {
-			denied[kindOf(i)] = denied[kindOf(i)] || p.Denied && !i.hidden
+			denied[groupKey(i)] = denied[groupKey(i)] || p.Denied && !i.hidden
 		}
 	}
 	var found []*suggested
@@ -51,12 +51,12 @@ func (s *Set) Suggest(past []Past) []Suggestion {
 			found = append(found, of.suggest(all)...)
 		}
 	}
-	return ranked(found, all)
+	return rankSuggestions(found, all)
 }
 
 // act is one act of a call.
 type act struct {
-	of *seen
+	of *examinedCall
 	i  item
 	n  int // its place among the call's open items
 }
@@ -67,9 +67,9 @@ type group struct {
 	acts                []act
 }
 
-func groups(all []*seen) map[string]*group {
+func groups(all []*examinedCall) map[string]*group {
 	found := map[string]*group{}
-	outermost := func(of *seen) string {
+	outermost := func(of *examinedCall) string {
 		folder := of.folder()
 		for _, p := range all {
 			if other := p.folder(); p.Call.Agent == of.Call.Agent && other != "" && permissions.Within(other, folder) {
@@ -88,7 +88,7 @@ func groups(all []*seen) map[string]*group {
 			in[place] = outermost(p)
 		}
 		for n, i := range p.open {
-			g := &group{agent: p.Call.Agent, folder: in[place], kind: kindOf(i)}
+			g := &group{agent: p.Call.Agent, folder: in[place], kind: groupKey(i)}
 			key := strings.Join([]string{g.agent, g.folder, g.kind}, "\x00")
 			if found[key] == nil {
 				found[key] = g
@@ -99,9 +99,9 @@ func groups(all []*seen) map[string]*group {
 	return found
 }
 
-// often reports whether acts are reason enough for a rule.
-func often(acts []act) bool {
-	calls, days := map[*seen]bool{}, map[string]bool{}
+// isFrequentEnough reports whether acts are reason enough for a rule.
+func isFrequentEnough(acts []act) bool {
+	calls, days := map[*examinedCall]bool{}, map[string]bool{}
 	for _, a := range acts {
 		calls[a.of], days[a.of.At.UTC().Format(time.DateOnly)] = true, true
 	}
@@ -117,7 +117,7 @@ type suggested struct {
 
 func (s *suggested) coveredOf(acts []act) (covered []act) {
 	for _, a := range acts {
-		if a.of.allows(s.set, a.i) {
+		if a.of.isAllowedBy(s.set, a.i) {
 			covered = append(covered, a)
 		}
 	}
@@ -125,17 +125,17 @@ func (s *suggested) coveredOf(acts []act) (covered []act) {
 }
 
 // suggest returns patterns for the acts of a group, that which covers most first.
-func (g *group) suggest(all []*seen) (found []*suggested) {
-	past := slices.DeleteFunc(slices.Clone(all), func(p *seen) bool {
+func (g *group) suggest(all []*examinedCall) (found []*suggested) {
+	past := slices.DeleteFunc(slices.Clone(all), func(p *examinedCall) bool {
 		return p.Call.Agent != g.agent || !permissions.Within(g.folder, p.folder()) ||
-			!slices.ContainsFunc(p.open, func(i item) bool { return kindOf(i) == g.kind })
+			!slices.ContainsFunc(p.open, func(i item) bool { return groupKey(i) == g.kind })
 	})
 	rest := slices.Clone(g.acts)
 	tried := map[string]bool{}
-	for often(rest) {
+	for isFrequentEnough(rest) {
 		var best *suggested
-		for _, a := range frequent(rest, tried) {
-			next := a.suggested(g, past, rest)
+		for _, a := range mostFrequent(rest, tried) {
+			next := a.suggest(g, past, rest)
 			if tried[a.i.text()] = next == nil; next != nil && (best == nil || len(next.covers) > len(best.covers)) {
 				best = next
 			}
@@ -144,18 +144,18 @@ func (g *group) suggest(all []*seen) (found []*suggested) {
 			return found
 		}
 		found = append(found, best)
-		rest = slices.DeleteFunc(rest, func(a act) bool { return a.of.allows(best.set, a.i) })
+		rest = slices.DeleteFunc(rest, func(a act) bool { return a.of.isAllowedBy(best.set, a.i) })
 		for _, a := range rest {
-			if text := a.i.text(); len(best.Not) < maxNot && !slices.Contains(best.Not, text) {
-				best.Not = append(best.Not, permissions.Brief(text, maxLine))
+			if text := a.i.text(); len(best.NotCovered) < maxNot && !slices.Contains(best.NotCovered, text) {
+				best.NotCovered = append(best.NotCovered, permissions.Brief(text, maxLine))
 			}
 		}
 	}
 	return found
 }
 
-// frequent returns the most frequent acts of which the words were not tried, each once, the latest of them.
-func frequent(acts []act, tried map[string]bool) (most []act) {
+// mostFrequent returns the most frequent acts of which the words were not tried, each once, the latest of them.
+func mostFrequent(acts []act, tried map[string]bool) (most []act) {
 	count, last := map[string]int{}, map[string]act{}
 	for _, a := range acts {
 		if text := a.i.text(); !tried[text] {
@@ -172,31 +172,31 @@ func frequent(acts []act, tried map[string]bool) (most []act) {
 	return most
 }
 
-// suggested returns what is proposed for an act, if it covers enough of a group's.
-func (a act) suggested(g *group, past []*seen, rest []act) *suggested {
+// suggest returns what is proposed for an act, if it covers enough of a group's.
+func (a act) suggest(g *group, past []*examinedCall, rest []act) *suggested {
 	text, says, why := a.of.pattern(a.i, past)
 	if why != "" {
 		return nil
 	}
 	next := &suggested{Suggestion: Suggestion{
-		Allow: text, Agent: g.agent, In: g.folder, Says: says, Not: []string{}, Patterns: Patterns(text),
+		Allow: text, Agent: g.agent, In: g.folder, Description: says, NotCovered: []string{}, Patterns: Patterns(text),
 	}}
 	var err error
-	if next.set, err = one(next.Rule()); err != nil {
+	if next.set, err = mustCompile(next.Rule()); err != nil {
 		return nil
 	}
-	if next.covers = next.coveredOf(rest); !often(next.covers) {
+	if next.covers = next.coveredOf(rest); !isFrequentEnough(next.covers) {
 		return nil
 	}
-	next.In = common(next.covers)
-	if next.set, err = one(next.Rule()); err != nil {
+	next.In = commonFolder(next.covers)
+	if next.set, err = mustCompile(next.Rule()); err != nil {
 		return nil
 	}
 	return next
 }
 
-// common returns the innermost folder that all of these calls are in; empty if one is in none.
-func common(acts []act) string {
+// commonFolder returns the innermost folder that all of these calls are in; empty if one is in none.
+func commonFolder(acts []act) string {
 	in := acts[0].of.folder()
 	for _, a := range acts {
 		for folder := a.of.folder(); !permissions.Within(in, folder); in = path.Dir(in) {
@@ -208,10 +208,10 @@ func common(acts []act) string {
 	return in
 }
 
-// ranked orders suggestions by what each adds to those before it. One act of several is worth its share of a prompt, until nothing else is
-// left; a suggestion without which no prompt is saved is left out.
-func ranked(found []*suggested, all []*seen) (ordered []Suggestion) {
-	open := map[*seen]map[int]bool{}
+// rankSuggestions orders suggestions by what each adds to those before it. One act of several is worth its share of a prompt, until nothing
+// else is left; a suggestion without which no prompt is saved is left out.
+func rankSuggestions(found []*suggested, all []*examinedCall) (ordered []Suggestion) {
+	open := map[*examinedCall]map[int]bool{}
 	for _, p := range all {
 		open[p] = map[int]bool{}
 		for n := range p.open {

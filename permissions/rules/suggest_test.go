@@ -9,11 +9,11 @@ import (
 )
 
 // onDays are calls of an agent in a folder that people allowed, one a day.
-func onDays(agent, folder string, commands ...string) (past []Past) {
+func onDays(agent, folder string, commands ...string) (past []PastCall) {
 	for i, command := range commands {
 		c := commandCall(command)
 		c.Agent, c.Folder, c.Root = agent, folder, folder
-		past = append(past, Past{Call: c, Allowed: true, At: time.Date(2026, 11, 1+i, 9, 0, 0, 0, time.UTC)})
+		past = append(past, PastCall{Call: c, Allowed: true, At: time.Date(2026, 11, 1+i, 9, 0, 0, 0, time.UTC)})
 	}
 	return past
 }
@@ -56,24 +56,24 @@ func TestSuggestionsSaveMostFirst(t *testing.T) {
 
 // Each reason against a suggestion, in calls of which there would be one without it.
 func TestNothingIsSuggestedWithoutReason(t *testing.T) {
-	often := func() []Past { return onDays("coder", shop, "npm test", "npm test", "npm test") }
+	often := func() []PastCall { return onDays("coder", shop, "npm test", "npm test", "npm test") }
 	if got := (*Set)(nil).Suggest(often()); len(got) != 1 {
 		t.Fatalf("%v", got)
 	}
-	for name, change := range map[string]func([]Past) []Past{
-		"two calls":       func(p []Past) []Past { return p[:2] },
-		"one day":         func(p []Past) []Past { p[1].At, p[2].At = p[0].At, p[0].At; return p },
-		"nobody answered": func(p []Past) []Past { p[0].Allowed = false; return p },
-		"two agents":      func(p []Past) []Past { p[0].Call.Agent = "other"; return p },
-		"two folders":     func(p []Past) []Past { p[0].Call.Folder, p[0].Call.Root = "/srv/x", "/srv/x"; return p },
-		"denied to another": func(p []Past) []Past {
+	for name, change := range map[string]func([]PastCall) []PastCall{
+		"two calls":       func(p []PastCall) []PastCall { return p[:2] },
+		"one day":         func(p []PastCall) []PastCall { p[1].At, p[2].At = p[0].At, p[0].At; return p },
+		"nobody answered": func(p []PastCall) []PastCall { p[0].Allowed = false; return p },
+		"two agents":      func(p []PastCall) []PastCall { p[0].Call.Agent = "other"; return p },
+		"two folders":     func(p []PastCall) []PastCall { p[0].Call.Folder, p[0].Call.Root = "/srv/x", "/srv/x"; return p },
+		"denied to another": func(p []PastCall) []PastCall {
 			d := onDays("other", "/srv/x", "npm test -- x")[0]
 			d.Allowed, d.Denied = false, true
 			return append(p, d)
 		},
 		"a rule allows it":     nil,
 		"a rule asks about it": nil,
-		"a rule asks about a part": func(p []Past) []Past {
+		"a rule asks about a part": func(p []PastCall) []PastCall {
 			for i := range p {
 				p[i].Call.Command = "npm test && npm publish"
 			}
@@ -119,7 +119,7 @@ func TestSuggestionsOfOneGroup(t *testing.T) {
 	} {
 		var got, not []string
 		for _, s := range (*Set)(nil).Suggest(onDays("coder", shop, c.commands...)) {
-			got, not = append(got, s.Allow), append(not, s.Not...)
+			got, not = append(got, s.Allow), append(not, s.NotCovered...)
 		}
 		if !slices.Equal(got, c.want) || c.not != nil && !slices.Equal(not, c.not) {
 			t.Errorf("%q: %q, not %q", c.commands, got, not)
@@ -187,7 +187,7 @@ func TestRulesThroughLinksAreNamed(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"read " + shop + "/src/**", "write " + shop + "/out/*.txt", "run ls", "write ./out/x"}},
 		Rule{Deny: []string{"read " + shop + "/out", "read **/out"}}, Rule{Use: "builtin:read-only", In: shop + "/out"})
 	var got []string
-	for _, p := range s.Links(links(shop)) {
+	for _, p := range s.CheckLinks(links(shop)) {
 		got = append(got, fmt.Sprint(p.Rule, p.Key, p.Item, p.Warns, p.Text))
 	}
 	text := " true" + shop + "/out leads to /etc, and files are judged by where they lead; write that"

@@ -87,8 +87,8 @@ const (
 	tooManyTexts = "its input has more texts than are looked at"
 )
 
-// texts adds what the texts in the input of a tool may name, if there are rules that restrict that.
-func (j *judge) texts() {
+// addTexts adds what the texts in the input of a tool may name, if there are rules that restrict that.
+func (j *judge) addTexts() {
 	hosts, files := j.restrictsHosts(), j.restrictsFiles()
 	if !hosts && !files {
 		return
@@ -107,7 +107,7 @@ func (j *judge) texts() {
 	}
 	slices.Sort(in[1:])
 	if in = slices.Compact(in); len(all) > maxTexts || len(in) > maxFolders {
-		j.doubt(tooManyTexts)
+		j.addDoubt(tooManyTexts)
 		return
 	}
 	for _, t := range all {
@@ -158,7 +158,7 @@ func (j *judge) hostsWithin(text string, certain bool) {
 	for _, text := range slices.Compact([]string{text, skipped.Replace(norm.NFKC.String(text))}) {
 		all := addresses.FindAllStringSubmatch(text, maxTexts+1)
 		if len(all) > maxTexts {
-			j.doubt(tooManyTexts)
+			j.addDoubt(tooManyTexts)
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, hidden: true})
 		}
 		for _, found := range all {
@@ -238,7 +238,7 @@ func (j *judge) filesWithin(text string, in []string, may bool) {
 	}
 	if len(j.items) > maxItems {
 		j.items = j.items[:maxItems]
-		j.doubt(tooManyTexts)
+		j.addDoubt(tooManyTexts)
 	}
 }
 
@@ -269,7 +269,7 @@ func (g glob) longest() (piece string) {
 // restricted returns the deny or ask rule that what may be done falls under; 0: none.
 func (j *judge) restricted(i item) int {
 	for _, e := range []Effect{Deny, Ask} {
-		if p := j.caught(i, e); p != nil {
+		if p := j.restrictedBy(i, e); p != nil {
 			return p.rule.n
 		}
 	}

@@ -79,10 +79,10 @@ func halves(t *testing.T, name string) (first, second []traced) {
 
 // answers gives each call the answer of a sensible person, since a trace has none: what destroys data, raises rights or touches
 // credentials is denied, what is high risk for another reason is not answered, and everything else is allowed.
-func answers(by *Set, calls []traced) (past []Past, denied int) {
+func answers(by *Set, calls []traced) (past []PastCall, denied int) {
 	for _, l := range calls {
-		p := Past{Call: l.call(), At: l.TS}
-		switch risk := by.look(p).risk; {
+		p := PastCall{Call: l.call(), At: l.TS}
+		switch risk := by.examine(p).risk; {
 		case slices.Contains([]string{string(acts.Destroys), string(acts.Rights), string(acts.Secrets)}, risk):
 			p.Denied = true
 			denied++
@@ -96,7 +96,7 @@ func answers(by *Set, calls []traced) (past []Past, denied int) {
 
 // asks reports whether people are asked about a call, and why: what is high risk is not allowed by a rule with a wildcard.
 func asks(s *Set, c Call) (why string) {
-	v, at := s.Judge(c), s.look(Past{Call: c})
+	v, at := s.Judge(c), s.examine(PastCall{Call: c})
 	switch {
 	case v.Effect == Allow && (at.risk == "" || v.Exact):
 		return ""
@@ -106,7 +106,7 @@ func asks(s *Set, c Call) (why string) {
 		why, _, _ = strings.Cut(at.j.doubts[0], ":")
 		return why
 	case len(at.open) > 0:
-		return "no rule: " + kindOf(at.open[0])
+		return "no rule: " + groupKey(at.open[0])
 	}
 	return "an ask rule"
 }
@@ -183,7 +183,7 @@ func count(t *testing.T, tools []string, calls []traced, base, with *Set) {
 
 // lists reports whether a command ends in a program whose -o only changes what it prints.
 func lists(command string) bool {
-	all := acts.Command(command, "/").Acts
+	all := acts.ReadCommand(command, "/").Acts
 	return slices.ContainsFunc(all, func(a acts.Act) bool { return slices.Contains([]string{"grep", "rg", "ls"}, a.Words[0]) })
 }
 
@@ -206,7 +206,7 @@ func variants(t *testing.T, calls []traced, base, with *Set) {
 				}
 				n++
 				c := l.call()
-				c.Input = inputOf(fmt.Sprintf(form, strings.TrimRight(input.Command, "\n")))
+				c.Input = commandInput(fmt.Sprintf(form, strings.TrimRight(input.Command, "\n")))
 				if with.Judge(c).Effect == Allow && base.Judge(c).Effect != Allow {
 					t.Errorf("%s: %s is allowed", group, c.Input)
 				}

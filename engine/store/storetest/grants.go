@@ -50,7 +50,7 @@ func readGrant(t *testing.T, s engine.Store, id permissions.ID) permissions.Gran
 
 func ran(t *testing.T, s engine.Store, g permissions.Grant, limit int) []permissions.Request {
 	t.Helper()
-	found, err := s.Ran(t.Context(), g.ID, limit)
+	found, err := s.RanUnder(t.Context(), g.ID, limit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func testLately(t *testing.T, b Backend) {
 	fourth := settle(-4, "four", allow, "fay")
 	r := open(t, s, ask(minute(0), tool, about("now")))
 	settle(1, "after it", allow, "fay", tool)
-	got, err := s.Lately(t.Context(), r, "fay")
+	got, err := s.RecentActivity(t.Context(), r, "fay")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,10 +174,10 @@ func testLately(t *testing.T, b Backend) {
 	if got.Allowed != 4 || got.Denied != 1 || got.AllowedBefore != 2 || got.AllowedBy != "fay" {
 		t.Errorf("%d allowed, %d denied, %d before, by %q; want 4, 1, 2, fay", got.Allowed, got.Denied, got.AllowedBefore, got.AllowedBy)
 	}
-	if got, err := s.Lately(t.Context(), r, ""); err != nil || len(got.Last) != 0 || got.Allowed != 4 {
+	if got, err := s.RecentActivity(t.Context(), r, ""); err != nil || len(got.Last) != 0 || got.Allowed != 4 {
 		t.Errorf("for a group: %+v, %v", got, err)
 	}
-	if got, err := s.Lately(t.Context(), r, "kim"); err != nil || len(got.Last) != 0 {
+	if got, err := s.RecentActivity(t.Context(), r, "kim"); err != nil || len(got.Last) != 0 {
 		t.Errorf("for somebody to whom none was put: %+v, %v", got.Last, err)
 	}
 }

@@ -45,12 +45,12 @@ func testOwnKeys(t *testing.T, b Backend) {
 			if err != nil || created || again.ID != r.ID {
 				t.Errorf("created %v, %s, %v", created, again.ID, err)
 			}
-			got, found, err := s.Keyed(t.Context(), "agent:helper", "step 1")
+			got, found, err := s.ByKey(t.Context(), "agent:helper", "step 1")
 			if err != nil || !found {
 				t.Fatalf("found %v, %v", found, err)
 			}
 			same(t, "by its key", got, read(t, s, r.ID))
-			if _, found, err := s.Keyed(t.Context(), "agent:coder", "step 1"); found || err != nil {
+			if _, found, err := s.ByKey(t.Context(), "agent:coder", "step 1"); found || err != nil {
 				t.Errorf("another's: %v, %v", found, err)
 			}
 			o.Request.Reason = "another"

@@ -16,7 +16,7 @@ func testTell(t *testing.T, b Backend) {
 		t.Helper()
 		at = at.Add(time.Second)
 		n := permissions.Notice{To: to, By: by, About: about, CreatedAt: at, CallerMessage: said}
-		if err := s.Tell(t.Context(), n, 4); err != nil {
+		if err := s.AddCallerMessage(t.Context(), n, 4); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -37,7 +37,7 @@ func testTell(t *testing.T, b Backend) {
 	if got := notices(t, s); len(got) != len(all) || got[0].CallerMessage != newer.CallerMessage || got[0].By != "uid:1" {
 		t.Errorf("kept are %+v", got)
 	}
-	err := s.Tell(t.Context(), permissions.Notice{To: "fay", By: "uid:1", About: permissions.AboutFailed, CreatedAt: at}, 4)
+	err := s.AddCallerMessage(t.Context(), permissions.Notice{To: "fay", By: "uid:1", About: permissions.AboutFailed, CreatedAt: at}, 4)
 	refusedWith(t, err, permissions.CodeLimit)
 	again := tell("fay", "uid:1", permissions.AboutFailed, permissions.CallerMessage{Agent: "codex", Session: "s"})
 	if got := notices(t, s); len(got) != len(all) || got[len(got)-1].About != again.About {

@@ -20,33 +20,33 @@ type Verb string
 
 // The verbs.
 const (
-	Runs    Verb = "runs"    // a command, in a new shell
-	Keeps   Verb = "keeps"   // a command, in a shell that keeps its folder and variables from one call to the next
-	Strays  Verb = "strays"  // a command, in a folder that is not told; [Runs] if it is
-	Types   Verb = "types"   // of tools.txt alone: a text into a shell that runs already, which is [Keeps]
-	Expands Verb = "expands" // of tools.txt alone: a text in which @NAME stands for a file that the agent reads, which is [Calls]
-	Views   Verb = "reads"   // a file or folder
-	Lists   Verb = "lists"   // files by a pattern
-	Writes  Verb = "writes"  // a file
-	Patches Verb = "patches" // files, by a patch in Codex's format
-	Fetches Verb = "fetches" // an address
-	Notes   Verb = "notes"   // nothing outside the agent
-	Calls   Verb = "calls"   // a tool of a server, or one that daycared does not know
+	Runs          Verb = "runs"            // a command, in a new shell
+	RunsInSession Verb = "runs_in_session" // a command, in a shell that keeps its folder and variables from one call to the next
+	RunsElsewhere Verb = "runs_elsewhere"  // a command, in a folder that is not told; [Runs] if it is
+	Types         Verb = "types"           // of tools.txt alone: a text into a shell that runs already, which is [RunsInSession]
+	Expands       Verb = "expands"         // of tools.txt alone: a text in which @NAME stands for a file that the agent reads, which is [Calls]
+	Views         Verb = "reads"           // a file or folder
+	Lists         Verb = "lists"           // files by a pattern
+	Writes        Verb = "writes"          // a file
+	Patches       Verb = "patches"         // files, by a patch in Codex's format
+	Fetches       Verb = "fetches"         // an address
+	HasNoEffect   Verb = "no_effect"       // nothing outside the agent
+	Calls         Verb = "calls"           // a tool of a server, or one that daycared does not know
 )
 
-// Deed is what the input of a tool call says that it does. Only the fields of its verb are set.
-type Deed struct {
-	Verb    Verb
-	Command string   // of Runs, Keeps and Strays, in the language of a POSIX shell
-	Altered string   // of Runs: what the agent may run instead of Command
-	Folder  string   // of Runs: where it begins, in the call's folder
-	Names   []string // of Views, Lists, Writes and Patches, and of Calls those that are read: files, in the call's folder
-	Pattern string   // of Lists
-	Host    string   // of Fetches, with its port unless that is 80 or 443; empty if the address has none
-	Tool    string   // of Calls and Notes: SERVER/NAME, or the name of a tool that has no server
-	Typed   bool     // of Keeps, and of Calls that would be: its command is a text for a shell that runs already
-	Unheard bool     // of a shell: nobody is asked about what is typed into the programs that it starts
-	Loose   bool     // of Calls: a shell of which nobody knows the folder, with an input that is not known
+// ToolUse is what the input of a tool call says that it does. Only the fields of its verb are set.
+type ToolUse struct {
+	Verb         Verb
+	Command      string   // of what runs a command, in the language of a POSIX shell
+	Altered      string   // of Runs: what the agent may run instead of Command
+	Folder       string   // of Runs: where it begins, in the call's folder
+	Names        []string // of Views, Lists, Writes and Patches, and of Calls those that are read: files, in the call's folder
+	Pattern      string   // of Lists
+	Host         string   // of Fetches, with its port unless that is 80 or 443; empty if the address has none
+	Tool         string   // of Calls and HasNoEffect: SERVER/NAME, or the name of a tool that has no server
+	Typed        bool     // of RunsInSession, and of Calls that would be: its command is a text for a shell that runs already
+	TypingUnseen bool     // of a shell: nobody is asked about what is typed into the programs that it starts
+	Loose        bool     // of Calls: a shell of which nobody knows the folder, with an input that is not known
 }
 
 // daycared and anyone stand in [knownTools] for our own agents and for callers without a dialect.
@@ -67,10 +67,10 @@ var servers = map[string]string{
 	"claude-code": "mcp__", "codex": "mcp__", "cursor": "mcp__", "gemini": "mcp_", Daycared: "", anyone: "mcp__",
 }
 
-// DeedOf returns what a tool call does: the one place that knows how each dialect writes a command, a file, an address and an MCP tool.
-// A dialect is that of an agent's hook or acp, [Daycared] for our own agents, and empty for every other caller. The verb of a tool that is
-// not known, or whose input has a member that is not, is [Calls].
-func DeedOf(dialect, tool string, input json.RawMessage) Deed {
+// ReadToolUse returns what a tool call does: the one place that knows how each dialect writes a command, a file, an address and an MCP
+// tool. A dialect is that of an agent's hook or acp, [Daycared] for our own agents, and empty for every other caller. The verb of a tool
+// that is not known, or whose input has a member that is not, is [Calls].
+func ReadToolUse(dialect, tool string, input json.RawMessage) ToolUse {
 	if dialect == "" {
 		dialect = anyone
 	}
@@ -78,24 +78,24 @@ func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 		f := strings.Fields(row)
 		if slices.Contains(strings.Split(f[0], ","), dialect) && slices.Contains(strings.Split(f[1], ","), tool) {
 			verb := Verb(f[2])
-			d, ok := deed(verb, f[3:], input)
+			d, ok := readToolUse(verb, f[3:], input)
 			if dialect == "gemini" && ok {
 				d.Altered, d.Names = unwrapped(d.Command), Renamed(dialect, d.Names)
 			}
 			if !ok {
-				d = Deed{Verb: Calls, Tool: tool}
-				d.Loose = dialect != permissions.HookACP && (verb == Keeps || verb == Strays || verb == Types)
+				d = ToolUse{Verb: Calls, Tool: tool}
+				d.Loose = dialect != permissions.HookACP && (verb == RunsInSession || verb == RunsElsewhere || verb == Types)
 			}
-			switch d.Unheard = verb == Strays; verb {
+			switch d.TypingUnseen = verb == RunsElsewhere; verb {
 			case Types:
-				d.Command, d.Typed = typed(f[3], input)
+				d.Command, d.Typed = typedCommand(f[3], input)
 			case Expands:
-				d = Deed{Verb: Calls, Tool: tool, Names: mentioned(f[3], input)}
+				d = ToolUse{Verb: Calls, Tool: tool, Names: mentioned(f[3], input)}
 			}
 			return d
 		}
 	}
-	return Deed{Verb: Calls, Tool: serverTool(dialect, tool)}
+	return ToolUse{Verb: Calls, Tool: serverTool(dialect, tool)}
 }
 
 // DialectOf returns the dialect of the first agent that has a tool of that name, for calls of which nobody says it.
@@ -129,8 +129,8 @@ func serverTool(dialect, tool string) string {
 var keys = strings.NewReplacer("{enter}", "\n", "\r", "\n",
 	"{up}", "\b", "{down}", "\b", "{left}", "\b", "{right}", "\b", "{backspace}", "\b")
 
-// typed returns the text that a member has for a shell that runs already, as a command. A key that interrupts or ends, alone, is none.
-func typed(member string, given json.RawMessage) (command string, is bool) {
+// typedCommand returns the text that a member has for a shell that runs already, as a command. A key that interrupts or ends is none.
+func typedCommand(member string, given json.RawMessage) (command string, is bool) {
 	var input map[string]json.RawMessage
 	if json.Unmarshal(given, &input) != nil || json.Unmarshal(input[member], &command) != nil {
 		return "", false
@@ -208,8 +208,8 @@ func unwrapped(command string) string {
 	return rest
 }
 
-// deed reads the input of a known tool.
-func deed(verb Verb, names []string, given json.RawMessage) (d Deed, ok bool) {
+// readToolUse reads the input of a known tool.
+func readToolUse(verb Verb, names []string, given json.RawMessage) (d ToolUse, ok bool) {
 	var input map[string]json.RawMessage
 	if json.Unmarshal(given, &input) != nil {
 		return d, false
@@ -225,21 +225,21 @@ func deed(verb Verb, names []string, given json.RawMessage) (d Deed, ok bool) {
 	}
 	what := text(names[0])
 	if verb == Types {
-		return Deed{Verb: Keeps}, true
+		return ToolUse{Verb: RunsInSession}, true
 	}
-	commands := verb == Runs || verb == Keeps || verb == Strays
-	if list, are := commandWords(input[names[0]]); verb == Strays && are { // for the shells of others it is a text
+	commands := verb == Runs || verb == RunsInSession || verb == RunsElsewhere
+	if list, are := commandWords(input[names[0]]); verb == RunsElsewhere && are { // for the shells of others it is a text
 		what = list
 	}
-	if what == "" && (input[names[0]] != nil || commands || verb == Writes || verb == Fetches) && verb != Notes {
+	if what == "" && (input[names[0]] != nil || commands || verb == Writes || verb == Fetches) && verb != HasNoEffect {
 		return d, false
 	}
 	if !commands && verb != Patches && what != strings.TrimSpace(what) { // some agents trim a name after their hook was called
 		return d, false
 	}
-	d = Deed{Verb: verb}
+	d = ToolUse{Verb: verb}
 	switch verb {
-	case Runs, Keeps, Strays:
+	case Runs, RunsInSession, RunsElsewhere:
 		d.Command = what
 		for _, name := range names[1:] {
 			if member, is := strings.CutPrefix(name, "@"); is && input[member] != nil {
