@@ -66,10 +66,10 @@ type BurstSender interface {
 	SendBurst(ctx context.Context, b Burst) (ref string, err error)
 	// EditBurst updates it. Errors are those of Edit.
 	EditBurst(ctx context.Context, ref string, b Burst) error
-	// StandsWhole reports whether a list shows everything that p's person decides about.
-	StandsWhole(p Prompt) bool
-	// Hides reports whether nothing of what p's person decides about is on a card of its own: it is in a file alone, or does not fit.
-	Hides(p Prompt) bool
+	// ShowsWhole reports whether a list shows everything that p's person decides about.
+	ShowsWhole(p Prompt) bool
+	// HidesAction reports whether nothing of what p's person decides about is on a card of its own: it is in a file alone, or does not fit.
+	HidesAction(p Prompt) bool
 }
 
 // Notifier sends notices that need no answer: a reminder, the end of a grant. Errors are those of Send.
@@ -225,7 +225,7 @@ type Prompt struct {
 	Away   []permissions.Absence
 	Needed bool
 	Hasty  bool                       // To approved many in a row just now, so that this one can be allowed only a little later
-	Lately permissions.RecentActivity // what the agent did before, of a pending request; zero: nothing is known
+	Recent permissions.RecentActivity // what the agent did before, of a pending request; zero: nothing is known
 	Locked bool                       // To is locked or no longer configured: show no way to answer
 	// Untitled says that the message shows no more than the title, and is to show all: an answer that allows counts once it does. It came
 	// without a file, so what needs one is sent anew.
@@ -320,16 +320,16 @@ type Notice struct {
 	Waiting []Prompt              // for To's answer, oldest first
 	Grant   permissions.Grant     // that expired or was revoked
 	Ran     []permissions.Request // requests that ran under Grant; of AboutMuted: that were denied or ignored
-	// Strangers are the unknown senders that To has not been told of yet.
-	Strangers permissions.UnknownSenders
+	// UnknownSenders are the unknown senders that To has not been told of yet.
+	UnknownSenders permissions.UnknownSenders
 	// Unpaired are the people who have no account in the channel of one of Strangers, by that channel.
 	Unpaired map[string][]string
 	Silent   bool // as in Prompt
-	// Told is what a caller says, where About is one of [permissions.CallerSubjects], since At; By is then the name of the
+	// CallerMessage is what a caller says, where About is one of [permissions.CallerSubjects], since At; By is then the name of the
 	// caller, and Codes are those of pending requests, which are not shown in it.
-	Told  permissions.CallerMessage
-	At    time.Time
-	Codes map[string]bool
+	CallerMessage permissions.CallerMessage
+	At            time.Time
+	Codes         map[string]bool
 }
 
 // Inbound is the port through which a channel hands what people do to the engine. A channel gets it in its constructor and

@@ -105,9 +105,9 @@ func TestLostAccounts(t *testing.T) {
 
 // Two people never share what one of them is given.
 func TestAnAddressIsOnePersons(t *testing.T) {
-	fay := connectors.Person{Name: "fay"}.At("telegram", "7")
-	moved := fay.At("telegram", "8").At("whatsapp", "+49").Alias("whatsapp", "8@lid")
-	gone := moved.At("whatsapp", "")
+	fay := connectors.Person{Name: "fay"}.WithAddress("telegram", "7")
+	moved := fay.WithAddress("telegram", "8").WithAddress("whatsapp", "+49").WithAlias("whatsapp", "8@lid")
+	gone := moved.WithAddress("whatsapp", "")
 	for _, c := range []struct {
 		who  connectors.Person
 		want map[string]string
@@ -127,7 +127,7 @@ func TestAnAddressIsOnePersons(t *testing.T) {
 // A kind of channel says all that others read of it, and its example is an address.
 func TestEveryKindOfChannel(t *testing.T) {
 	for i, k := range connectors.Kinds {
-		if k.Label == "" || k.Is == "" || k.Parse == nil || slices.Contains(connectors.KindNames()[:i], k.Name) {
+		if k.Label == "" || k.Description == "" || k.Parse == nil || slices.Contains(connectors.KindNames()[:i], k.Name) {
 			t.Errorf("%s: something is missing, or its name is taken", k.Name)
 		}
 		example := k.Example

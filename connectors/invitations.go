@@ -20,7 +20,7 @@ const (
 // safe for concurrent use.
 type Invitations struct {
 	now     func() time.Time
-	letters chan letter
+	letters chan queuedText
 
 	mu     sync.Mutex
 	out    map[string]*openInvitation
@@ -29,17 +29,17 @@ type Invitations struct {
 }
 
 type openInvitation struct {
-	until time.Time
-	guest PairingCandidate // without an Address until an account came
-	came  chan struct{}    // closed when there is a candidate
-	ended chan struct{}    // closed when it ends
+	until     time.Time
+	candidate PairingCandidate // without an Address until an account came
+	came      chan struct{}    // closed when there is a candidate
+	ended     chan struct{}    // closed when it ends
 }
 
-type letter struct{ to, text string }
+type queuedText struct{ to, text string }
 
 // NewInvitations makes an empty one.
 func NewInvitations(now func() time.Time) *Invitations {
-	return &Invitations{now: now, letters: make(chan letter, 100), out: map[string]*openInvitation{}, wrongs: map[string]int{}}
+	return &Invitations{now: now, letters: make(chan queuedText, 100), out: map[string]*openInvitation{}, wrongs: map[string]int{}}
 }
 
 // Add adds an invitation with an unguessable code, valid before until, and removes expired ones.
@@ -65,10 +65,10 @@ func (b *Invitations) Take(code string, g PairingCandidate) bool {
 	switch {
 	case !known, !b.now().Before(i.until):
 		return false
-	case i.guest.Address != "":
-		return i.guest.Address == g.Address
+	case i.candidate.Address != "":
+		return i.candidate.Address == g.Address
 	}
-	i.guest = g
+	i.candidate = g
 	close(i.came)
 	return true
 }
@@ -88,9 +88,9 @@ func (b *Invitations) Wrong(address string) bool {
 	return b.wrongs[address] <= maxWrong
 }
 
-// Guest waits for the account that brings a code. A candidate is returned even if ctx has ended. The error matches
+// AwaitCandidate waits for the account that brings a code. A candidate is returned even if ctx has ended. The error matches
 // [ErrNoInvitation] once nobody can use the code any more.
-func (b *Invitations) Guest(ctx context.Context, code string) (PairingCandidate, error) {
+func (b *Invitations) AwaitCandidate(ctx context.Context, code string) (PairingCandidate, error) {
 	b.mu.Lock()
 	i, known := b.out[code]
 	b.mu.Unlock()
@@ -99,12 +99,12 @@ func (b *Invitations) Guest(ctx context.Context, code string) (PairingCandidate,
 	}
 	select {
 	case <-i.came:
-		return i.guest, nil
+		return i.candidate, nil
 	default:
 	}
 	select {
 	case <-i.came:
-		return i.guest, nil
+		return i.candidate, nil
 	case <-i.ended:
 	case <-time.After(i.until.Sub(b.now())):
 		b.End(code)
@@ -124,13 +124,13 @@ func (b *Invitations) End(code string) (g PairingCandidate, came bool) {
 	}
 	delete(b.out, code)
 	close(i.ended)
-	return i.guest, i.guest.Address != ""
+	return i.candidate, i.candidate.Address != ""
 }
 
 // Write queues a text for an account. If nobody sends the queue, new texts are dropped.
 func (b *Invitations) Write(address, text string) {
 	select {
-	case b.letters <- letter{address, text}:
+	case b.letters <- queuedText{address, text}:
 	default:
 	}
 }

@@ -20,7 +20,7 @@ func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
 		stop()
 		guest := func(code string) string {
 			t.Helper()
-			g, err := b.Guest(ended, code)
+			g, err := b.AwaitCandidate(ended, code)
 			if g.Address == "" && err == nil {
 				t.Error("nobody came, and no error says so")
 			}
@@ -44,13 +44,13 @@ func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
 		if g, came := b.End("a"); !came || g != fay {
 			t.Errorf("ended with %v", g)
 		}
-		if _, err := b.Guest(t.Context(), "a"); !errors.Is(err, ErrNoInvitation) || b.Take("a", fay) {
+		if _, err := b.AwaitCandidate(t.Context(), "a"); !errors.Is(err, ErrNoInvitation) || b.Take("a", fay) {
 			t.Errorf("after its end: %v", err)
 		}
 		waited := make(chan error, 1)
 		wait := func(code string) {
 			b.Add(code)
-			go func() { _, err := b.Guest(t.Context(), code); waited <- err }()
+			go func() { _, err := b.AwaitCandidate(t.Context(), code); waited <- err }()
 			synctest.Wait()
 		}
 		wait("late")

@@ -46,14 +46,14 @@ type Person struct {
 	Via        []string // the channels to try in this order; empty: the daemon's order
 }
 
-// At returns p with that address in a channel; an empty one is none.
-func (p Person) At(channel, address string) Person {
+// WithAddress returns p with that address in a channel; an empty one is none.
+func (p Person) WithAddress(channel, address string) Person {
 	p.Addresses = with(p.Addresses, channel, address)
 	return p
 }
 
-// Alias returns p with another id of its account in a channel.
-func (p Person) Alias(channel, alias string) Person {
+// WithAlias returns p with another id of its account in a channel.
+func (p Person) WithAlias(channel, alias string) Person {
 	p.Aliases = with(p.Aliases, channel, alias)
 	return p
 }
@@ -72,25 +72,26 @@ func with(m map[string]string, key, value string) map[string]string {
 
 // Kind is a kind of channel in which people have addresses. A connector of that name serves it.
 type Kind struct {
-	Name    string // in the configuration, in decided_via, and in accounts as the audit names them
-	Label   string // for people
-	Is      string // what an address is, in words
-	Number  bool   // an address is a number in the configuration, never quoted
-	Example string // an address that nobody has, as the configuration has it
-	Groups  bool   // routes can name groups of this kind
+	Name        string // in the configuration, in decided_via, and in accounts as the audit names them
+	Label       string // for people
+	Description string // what an address is, in words
+	Number      bool   // an address is a number in the configuration, never quoted
+	Example     string // an address that nobody has, as the configuration has it
+	Groups      bool   // routes can name groups of this kind
 	// Parse reads an address. The error goes on after the text: it says what is wrong and, after a semicolon, what is right.
 	Parse func(text string) (address string, err error)
-	// Mend returns what was certainly meant by a text that is no address. It may be nil.
-	Mend func(text string) (address string, ok bool)
+	// Correct returns what was certainly meant by a text that is no address. It may be nil.
+	Correct func(text string) (address string, ok bool)
 }
 
 // Kinds are all that there are. People are paired with the first unless another one is named.
 var Kinds = []Kind{
 	{
-		Name: "telegram", Label: "Telegram", Is: "a numeric id", Number: true, Example: "123456789", Groups: true, Parse: parseID,
+		Name: "telegram", Label: "Telegram", Description: "a numeric id", Number: true, Example: "123456789", Groups: true, Parse: parseID,
 	},
 	{
-		Name: "whatsapp", Label: "WhatsApp", Is: "a phone number", Example: strconv.Quote(examplePhone), Parse: ParsePhone, Mend: mendPhone,
+		Name: "whatsapp", Label: "WhatsApp", Description: "a phone number", Example: strconv.Quote(examplePhone), Parse: ParsePhone,
+		Correct: correctPhone,
 	},
 }
 
@@ -149,7 +150,7 @@ func ParsePhone(s string) (string, error) {
 	if e164.MatchString(s) {
 		return s, nil
 	}
-	if meant, ok := mendPhone(s); ok {
+	if meant, ok := correctPhone(s); ok {
 		return "", fmt.Errorf("is not how an international number is written; write %q", meant)
 	}
 	return "", fmt.Errorf("is not an international number; begin with + and the country code, as in %q", examplePhone)
@@ -158,8 +159,8 @@ func ParsePhone(s string) (string, error) {
 // trunk is the zero that some write between the country code and the rest, and that is not dialled from abroad.
 var trunk = regexp.MustCompile(`\(0\)`)
 
-// mendPhone removes what people put between the digits. It adds no country code: whoever had that number would decide.
-func mendPhone(s string) (meant string, ok bool) {
+// correctPhone removes what people put between the digits. It adds no country code: whoever had that number would decide.
+func correctPhone(s string) (meant string, ok bool) {
 	digits := strings.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
 			return -1

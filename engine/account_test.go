@@ -84,7 +84,7 @@ func TestAVoteThatDroppedWithItsAccount(t *testing.T) {
 		how(&next.People[0])
 		return next
 	}
-	st.Configure(change(func(p *connectors.Person) { *p = p.At("telegram", "4243") }))
+	st.Configure(change(func(p *connectors.Person) { *p = p.WithAddress("telegram", "4243") }))
 	if r := o.must(t, id, allow()); r.State != permissions.Approved {
 		t.Errorf("with another account of hers it is %s, votes %v", r.State, r.Votes)
 	}
@@ -124,6 +124,6 @@ func TestAVoteFromASuspendedAccount(t *testing.T) {
 func swap(via string) func(a, b *connectors.Person) {
 	return func(a, b *connectors.Person) {
 		was := a.Addresses[via]
-		*a, *b = a.At(via, b.Addresses[via]), b.At(via, was)
+		*a, *b = a.WithAddress(via, b.Addresses[via]), b.WithAddress(via, was)
 	}
 }

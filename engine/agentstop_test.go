@@ -160,7 +160,7 @@ func TestAStopOfAnAgentHoldsAlsoIfItCannotBeStored(t *testing.T) {
 // TestAnAccountThatAgentsAskFromEndsNothingThatHoldsThem: an agent that runs as it could do the same. Its phone may, and the operator.
 func TestAnAccountThatAgentsAskFromEndsNothingThatHoldsThem(t *testing.T) {
 	s := usual()
-	s.People = []connectors.Person{fay.At("telegram", fayID), sam, kim}
+	s.People = []connectors.Person{fay.WithAddress("telegram", fayID), sam, kim}
 	st, _ := trustEnv(t, s, newPairingChannel())
 	ctx, hers := t.Context(), permissions.Caller{Name: "token:coder", UID: fayUID}
 	st.writeFromUnknown("6666")

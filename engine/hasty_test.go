@@ -15,7 +15,7 @@ import (
 func TestFiveApprovalsInARowArmTheNextCardLater(t *testing.T) {
 	s := usual()
 	s.Approvals.Unhurried = true
-	s.People = []connectors.Person{fay.At("telegram", fayID), sam}
+	s.People = []connectors.Person{fay.WithAddress("telegram", fayID), sam}
 	s.Routes[0].Ask = []string{"fay", "sam"}
 	at := connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: fayID}
 	m := connectortest.NewMemory(at, nil)

@@ -26,7 +26,7 @@ var (
 func known() engine.Settings {
 	s := team()
 	s.Editor = true
-	s.People[0] = s.People[0].At("telegram", fayID).At("whatsapp", number)
+	s.People[0] = s.People[0].WithAddress("telegram", fayID).WithAddress("whatsapp", number)
 	return s
 }
 
@@ -52,7 +52,7 @@ func (s *env) locked() (names []string) {
 func TestNothingFromALockedPersonCounts(t *testing.T) {
 	f, s, k := phones()
 	everywhere := known()
-	everywhere.People[0] = everywhere.People[0].At("fays-phone", "1")
+	everywhere.People[0] = everywhere.People[0].WithAddress("fays-phone", "1")
 	st := newEnv(t, everywhere, f, s, k)
 	caller := permissions.CallerUID(fayUID)
 	question := st.dialog(caller, which())
@@ -272,7 +272,7 @@ func TestALockStays(t *testing.T) {
 		"A8/a restart":  func(*engine.Settings) {},
 		"A8/a new name": func(s *engine.Settings) { s.People[0].Name = "fae" },
 		"A8/the account of somebody else": func(s *engine.Settings) {
-			s.People[0], s.People[1] = s.People[0].At("telegram", ""), s.People[1].At("telegram", fayID)
+			s.People[0], s.People[1] = s.People[0].WithAddress("telegram", ""), s.People[1].WithAddress("telegram", fayID)
 		},
 		"A8/a new account": func(s *engine.Settings) {
 			s.People[0] = connectors.Person{Name: "fay", UID: permissions.NoUID, Addresses: map[string]string{"telegram": fayID}}

@@ -112,7 +112,7 @@ func TestPairingFillsWhatTheFileLeavesOut(t *testing.T) {
 		t.Errorf("the file does not win: %q", st.personByTelegram(5151))
 	}
 	next.People = []connectors.Person{fay, sam}
-	next.People[0] = next.People[0].At("telegram", "9999")
+	next.People[0] = next.People[0].WithAddress("telegram", "9999")
 	st.Configure(next)
 	if st.personByTelegram(9999) != "fay" || st.personByTelegram(5151) != "" {
 		t.Error("the file does not win over her own pairing")
@@ -215,7 +215,7 @@ func TestAnUnknownAccountIsPairedByTwo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, s := newPairingChannel(), usual()
-			s.People = []connectors.Person{fay, sam, kim.At("telegram", "8888")}
+			s.People = []connectors.Person{fay, sam, kim.WithAddress("telegram", "8888")}
 			st := newEnv(t, s, l)
 			st.writeFromUnknown("6666")
 			st.writeFromUnknown("7777")

@@ -293,7 +293,7 @@ func TestASuspendedAccountInAGroup(t *testing.T) {
 	h := pairingGroupChannel{newGroupChannel(), newNumberChannel()}
 	h.Identities["fay"] = connectors.Identity{Via: "group", UID: permissions.NoUID, Address: number}
 	settings := teamIn("group:ops")
-	settings.People[0] = settings.People[0].At("group", number)
+	settings.People[0] = settings.People[0].WithAddress("group", number)
 	settings.Routes[0].Escalate.To = nil
 	st := newEnv(t, settings, h)
 	call := st.ask(t.Context(), network("x"))

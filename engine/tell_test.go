@@ -192,7 +192,7 @@ func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 	at(t, st, "2027-03-11 07:01")
 	n, text := st.waitNotices(morning, 1)
 	const want = "💬 codex has finished · 10 Mar 22:00 · unproven name, from uid 2000\n│ nightly\n"
-	if n.Told != said || !n.Silent || !strings.HasPrefix(text, want) {
+	if n.CallerMessage != said || !n.Silent || !strings.HasPrefix(text, want) {
 		t.Errorf("told is %+v: %s", n, text)
 	}
 }
@@ -256,7 +256,7 @@ func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 	if _, err := st.Tell(t.Context(), hers, "", permissions.AboutWaits, waits); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := st.waitNotices(m, 1); n.Told.Session != "another" {
+	if n, _ := st.waitNotices(m, 1); n.CallerMessage.Session != "another" {
 		t.Errorf("told is %+v", n)
 	}
 	if _, err := st.Withdraw(t.Context(), hers, standing.Request.ID); err != nil {
@@ -266,7 +266,7 @@ func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 	if _, err := st.Tell(t.Context(), hers, "", permissions.AboutWaits, waits); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := st.waitNotices(m, 2); n.Told.Session != q.Session {
+	if n, _ := st.waitNotices(m, 2); n.CallerMessage.Session != q.Session {
 		t.Errorf("told is %+v", n)
 	}
 }

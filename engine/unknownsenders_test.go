@@ -35,7 +35,7 @@ func (s *env) waitUnknownSenders(n int) {
 // lists returns which of some accounts a notice lists.
 func lists(n connectors.Notice) string {
 	var all []string
-	for _, s := range n.Strangers.List {
+	for _, s := range n.UnknownSenders.List {
 		all = append(all, s.Account)
 	}
 	return strings.Join(all, " ")

@@ -29,13 +29,13 @@ const maxInline = 32 << 10
 // maxRead is the maximum size in bytes of a file that is read to show what stands around a change.
 const maxRead = 8 << 20
 
-// Look reads, on this machine, the file that the call changes and the history of the agent's session, and adds what people need of them
-// to the question. What cannot be read, or is no plain text file, is left out.
-func (c *Call) Look() {
+// ReadContext reads, on this machine, the file that the call changes and the history of the agent's session, and adds what people need of
+// them to the question. What cannot be read, or is no plain text file, is left out.
+func (c *Call) ReadContext() {
 	r := &c.Request
 	c.lookAtSkills()
 	c.lookElsewhere()
-	title, prompt := told(newest(c.history))
+	title, prompt := titleAndPrompt(newest(c.history))
 	r.SessionTitle, r.LastPrompt = cmp.Or(r.SessionTitle, title), cmp.Or(r.LastPrompt, prompt)
 	e, ok := edits.Of(r.Tool, r.Input)
 	if !ok || r.AffectedPath == "" || r.AffectedPath != affected(r.Cwd, e.Path) {

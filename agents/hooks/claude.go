@@ -58,7 +58,7 @@ func readClaude(m members) (c Call, err error) {
 		}
 	}
 	if err == nil {
-		err = c.converse()
+		err = c.convertTalk()
 	}
 	if err == nil && c.event == "PermissionRequest" && c.echo == "" {
 		c.suggest(m)
@@ -139,7 +139,7 @@ type hookOutput struct {
 // preToolUse is the output for PreToolUse.
 func preToolUse(c Call, v Verdict) any {
 	word := v.word()
-	if v.Open && c.Keyboard {
+	if v.Undecided && c.Keyboard {
 		word = "ask"
 	}
 	return hookOutput{struct {
@@ -161,12 +161,12 @@ type behavior struct {
 // permissionRequest is the output for PermissionRequest; Codex rejects other members. Nil leaves the decision to the agent's own
 // dialog.
 func permissionRequest(c Call, v Verdict) any {
-	if v.Open && c.Keyboard {
+	if v.Undecided && c.Keyboard {
 		return nil
 	}
 	decision := v.behavior()
-	if v.Allowed && v.With > 0 {
-		decision.Permissions = []json.RawMessage{c.suggested[v.With-1]}
+	if v.Allowed && v.Suggestion > 0 {
+		decision.Permissions = []json.RawMessage{c.suggested[v.Suggestion-1]}
 	}
 	return hookOutput{struct {
 		Event    string   `json:"hookEventName"`

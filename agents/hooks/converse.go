@@ -8,9 +8,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// converse handles the tools by which Claude Code talks to the person. A plan is shown completely and allowed once, for this
+// convertTalk handles the tools by which Claude Code talks to the person. A plan is shown completely and allowed once, for this
 // input only. Questions are asked one by one, and the answers are returned in the input.
-func (c *Call) converse() (err error) {
+func (c *Call) convertTalk() (err error) {
 	var input members
 	if json.Unmarshal(c.Request.Input, &input) != nil {
 		return nil //nolint:nilerr // the hook was called about no tool
@@ -37,12 +37,12 @@ func (c *Call) question(tool string) {
 		return
 	}
 	if asked, err := schema.Questions(c.Request.Input); err == nil {
-		c.echo, c.questions, c.elsewhere = string(c.Request.Input), asked, true
+		c.echo, c.questions, c.dialogAsks = string(c.Request.Input), asked, true
 	}
 }
 
-// asks returns the requests for a call that asks questions, in order.
-func (c Call) asks() []permissions.Request {
+// requests returns the requests for a call that asks questions, in order.
+func (c Call) requests() []permissions.Request {
 	all := make([]permissions.Request, len(c.questions))
 	for i, q := range c.questions {
 		r := c.Request

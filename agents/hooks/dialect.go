@@ -31,14 +31,14 @@ type Dialect struct {
 	Within time.Duration
 
 	read     func(members) (Call, error)
-	silent   bool        // an empty reply leaves the call to the agent's own rules
-	own      string      // prefix of the names of the tools of a server called daycared
-	talks    string      // the agent's own tool for asking the person; empty: none
-	keyboard *attendance // nil: it cannot ask at the keyboard while people are asked
+	silent   bool             // an empty reply leaves the call to the agent's own rules
+	own      string           // prefix of the names of the tools of a server called daycared
+	askTool  string           // the agent's own tool for asking the person; empty: none
+	keyboard *keyboardSupport // nil: it cannot ask at the keyboard while people are asked
 }
 
 // claudeKeyboard was verified in a terminal.
-var claudeKeyboard = attendance{
+var claudeKeyboard = keyboardSupport{
 	environ:  map[string]string{"CLAUDE_CODE_SESSION_ATTENDED": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"},
 	modes:    []string{"default", "acceptEdits", "plan", "auto"},
 	versions: []string{"2.1.330"},
@@ -46,16 +46,16 @@ var claudeKeyboard = attendance{
 
 // dialects are all supported dialects.
 var dialects = []Dialect{
-	{Name: "claude-code", Within: 590 * time.Second, read: readClaude, silent: true, own: "mcp__daycared__", talks: schema.ClaudeAsks,
+	{Name: "claude-code", Within: 590 * time.Second, read: readClaude, silent: true, own: "mcp__daycared__", askTool: schema.ClaudeAsks,
 		keyboard: &claudeKeyboard},
-	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__", talks: "request_user_input"},
-	{Name: "copilot", Within: 25 * time.Second, read: readCopilot, own: "daycared-", talks: "ask_user"},
+	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__", askTool: "request_user_input"},
+	{Name: "copilot", Within: 25 * time.Second, read: readCopilot, own: "daycared-", askTool: "ask_user"},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},
 	{
-		Name: "gemini", Within: 50 * time.Second, own: "mcp_daycared_", talks: "ask_user",
+		Name: "gemini", Within: 50 * time.Second, own: "mcp_daycared_", askTool: "ask_user",
 		read: readOnly("BeforeTool", "hook_event_name", "session_id", decision),
 	},
-	{Name: "opencode", Within: 590 * time.Second, read: readOpencode, own: "daycared_", talks: "question"},
+	{Name: "opencode", Within: 590 * time.Second, read: readOpencode, own: "daycared_", askTool: "question"},
 	// VS Code's local agent also runs the hooks in Copilot's and Claude Code's settings.
 	{Name: "vscode", Within: 25 * time.Second, read: readOnly("PreToolUse", "hookEventName", "sessionId", preToolUse)},
 }
@@ -104,8 +104,8 @@ func Names() []string {
 func AskingTools(tools []string) map[string][]string {
 	all := map[string][]string{}
 	for _, d := range dialects {
-		if d.talks != "" {
-			all[d.Name] = append(all[d.Name], d.talks)
+		if d.askTool != "" {
+			all[d.Name] = append(all[d.Name], d.askTool)
 		}
 		for _, t := range tools {
 			if d.own != "" {

@@ -68,7 +68,7 @@ func FuzzDialect(f *testing.F) {
 			"", permissions.Pending, permissions.Denied, permissions.Expired, permissions.Cancelled, permissions.Undeliverable,
 		} {
 			r.State = state
-			if reply := c.Reply(Judge(r, nil)); !c.quiet {
+			if reply := c.Reply(VerdictOf(r, nil)); !c.quiet {
 				denies(t, reply)
 			} else if len(reply.Body) > 0 || reply.Exit != 0 {
 				t.Fatalf("%s says %q of what nobody has allowed, exit %d", d.Name, reply.Body, reply.Exit)
@@ -78,8 +78,8 @@ func FuzzDialect(f *testing.F) {
 			return
 		}
 		r.State = permissions.Approved
-		denies(t, c.Reply(Judge(r, context.DeadlineExceeded)))
-		reply := c.Reply(Judge(r, nil))
+		denies(t, c.Reply(VerdictOf(r, context.DeadlineExceeded)))
+		reply := c.Reply(VerdictOf(r, nil))
 		if silent := c.dialect == "codex" && c.event == "PreToolUse"; silent && len(reply.Body) == 0 && reply.Exit == 0 {
 			return
 		} else if silent || reply.Exit != 0 || len(words(t, reply)) != 1 || words(t, reply)[0] != "allow" {

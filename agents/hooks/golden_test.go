@@ -128,7 +128,7 @@ func said(c Call) string {
 	if m := c.Recall; m.Via != "" {
 		return fmt.Sprintf("moot %s: session %s agent %s kind %s tool %s input %s\n", m.Via, m.Session, m.Agent, m.Kind, m.Tool, m.Input)
 	}
-	for _, q := range c.asks() {
+	for _, q := range c.requests() {
 		fmt.Fprintf(&out, "question %q of %q\n", q.Message, q.Choices)
 	}
 	if r.HookStage != "" || r.Widest != (permissions.Scope{}) {
@@ -140,12 +140,12 @@ func said(c Call) string {
 		fmt.Fprintf(&out, "message %s\n", r.Message)
 	}
 	for i, words := range r.Choices {
-		fmt.Fprintf(&out, "suggestion %d: %s\n%s", i+1, words, c.Reply(Verdict{Allowed: true, With: i + 1}).Body)
+		fmt.Fprintf(&out, "suggestion %d: %s\n%s", i+1, words, c.Reply(Verdict{Allowed: true, Suggestion: i + 1}).Body)
 	}
 	fmt.Fprintf(&out, "path %s\nreason %s\ndetails %q\n", r.AffectedPath, r.Reason, r.Details)
 	for _, e := range endings {
 		e.r.Kind, e.r.Tool = r.Kind, r.Tool
-		v := Judge(e.r, e.err)
+		v := VerdictOf(e.r, e.err)
 		if v.Allowed {
 			v.Input = c.echo
 		}
@@ -309,20 +309,20 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run("D2/"+string(state), func(t *testing.T) {
 			tool.State = state
-			if v := Judge(tool, nil); v.Allowed != want || v.Reason == "" {
+			if v := VerdictOf(tool, nil); v.Allowed != want || v.Reason == "" {
 				t.Errorf("%s: %+v", state, v)
 			}
-			if v := Judge(tool, errors.New("odd")); v.Allowed || !strings.Contains(v.Reason, "odd") {
+			if v := VerdictOf(tool, errors.New("odd")); v.Allowed || !strings.Contains(v.Reason, "odd") {
 				t.Errorf("%s with an error: %+v", state, v)
 			}
 		})
 	}
 	tool.State, tool.VoidAt = permissions.Approved, tool.VoidAt.AddDate(1, 0, 0)
-	if v := Judge(tool, nil); v.Allowed {
+	if v := VerdictOf(tool, nil); v.Allowed {
 		t.Errorf("taken back: %+v", v)
 	}
 	tool = permissions.Request{State: permissions.Pending}
-	if v := Judge(tool, context.DeadlineExceeded); !strings.Contains(v.Reason, "still waiting for an answer") {
+	if v := VerdictOf(tool, context.DeadlineExceeded); !strings.Contains(v.Reason, "still waiting for an answer") {
 		t.Errorf("%+v", v)
 	}
 }

@@ -205,10 +205,10 @@ func TestJudgeEveryKindModeAndState(t *testing.T) {
 				t.Run(fmt.Sprintf("D9/%s %s %s", kind, mode, state), func(t *testing.T) {
 					r := permissions.Request{Kind: kind, Mode: mode, State: state, Tool: "x"}
 					want := kind == permissions.KindTool && mode == "" && state == permissions.Approved // tool requests have no mode
-					if v := Judge(r, nil); v.Allowed != want {
+					if v := VerdictOf(r, nil); v.Allowed != want {
 						t.Errorf("%+v", v)
 					}
-					if v := Judge(r, context.DeadlineExceeded); v.Allowed {
+					if v := VerdictOf(r, context.DeadlineExceeded); v.Allowed {
 						t.Errorf("out of time: %+v", v)
 					}
 				})

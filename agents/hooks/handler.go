@@ -44,7 +44,7 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 			http.StatusNotFound)
 		return
 	}
-	within, err := waits(r.URL.Query().Get("within"), d.Within)
+	within, err := parseTimeout(r.URL.Query().Get("within"), d.Within)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		return
@@ -104,8 +104,8 @@ func (o Options) untilHangup(call context.Context) (ctx context.Context, done fu
 	}
 }
 
-// waits parses the timeout of a hook.
-func waits(text string, usual time.Duration) (time.Duration, error) {
+// parseTimeout parses the timeout of a hook.
+func parseTimeout(text string, usual time.Duration) (time.Duration, error) {
 	if text == "" {
 		return usual, nil
 	}

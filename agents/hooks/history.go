@@ -42,8 +42,8 @@ func (e entry) prompt() (text string) {
 	return permissions.Brief(text, permissions.MaxPrompt)
 }
 
-// told returns the title of a session and what a person told it last, from the rows of its history, the newest first.
-func told(history [][]byte) (title, prompt string) {
+// titleAndPrompt returns the title of a session and what a person told it last, from the rows of its history, the newest first.
+func titleAndPrompt(history [][]byte) (title, prompt string) {
 	var custom, own, summary string
 	for _, line := range history {
 		var e entry

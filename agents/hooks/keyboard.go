@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// attendance describes how an agent shows that a person is at its keyboard.
-type attendance struct {
+// keyboardSupport describes how an agent shows that a person is at its keyboard.
+type keyboardSupport struct {
 	environ  map[string]string // environment variables of its hooks
 	modes    []string          // modes in which it asks if a hook says so
 	versions []string          // verified versions
@@ -32,7 +32,7 @@ func (c Call) Attended(env func(string) string) bool {
 }
 
 // atKeyboard reports whether the hook's environment says that a person is at the keyboard.
-func (a attendance) atKeyboard(env func(string) string) bool {
+func (a keyboardSupport) atKeyboard(env func(string) string) bool {
 	for name, value := range a.environ {
 		if env(name) != value {
 			return false
@@ -107,7 +107,7 @@ func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c C
 	limited, over := context.WithTimeout(ctx, within)
 	defer over()
 	if c.questions != nil && mayQuestion(limited, requests, caller, c) {
-		given = c.asks()[0]
+		given = c.requests()[0]
 	} else {
 		c.questions, plain.questions = nil, nil
 	}
@@ -126,20 +126,20 @@ func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c C
 	}
 	switch {
 	case err != nil && (c.event == "PreToolUse" || !wire.IsConnectionError(err)):
-		return Judge(r, err)
+		return VerdictOf(r, err)
 	case err != nil: // while the dialog is shown, the daemon may start again
 		return questioner{ctx, limited, requests, caller, true}.askAll(plain, nil)
 	case r.State != permissions.Pending:
 		v = questioner{ctx, limited, requests, caller, true}.askAll(plain, &r)
 	case s.Keyboard && c.event == "PreToolUse":
-		return Verdict{Open: true, Reason: cmp.Or(strings.Join(r.Asked, ", "), "somebody else") + " is asked on another way, too"}
+		return Verdict{Undecided: true, Reason: cmp.Or(strings.Join(r.Asked, ", "), "somebody else") + " is asked on another way, too"}
 	default:
 		if more && !replaced(ctx, requests, caller, r.ID) {
 			c = plain
 		}
 		v = questioner{ctx, limited, requests, caller, true}.askAll(c, nil)
 	}
-	v.Open = v.Open && s.Keyboard // the keyboard alone cannot decide if others must approve too
+	v.Undecided = v.Undecided && s.Keyboard // the keyboard alone cannot decide if others must approve too
 	return v
 }
 
@@ -153,7 +153,7 @@ func mayQuestion(ctx context.Context, requests Beginner, caller permissions.Call
 	brief, done := context.WithTimeout(ctx, raceWithin)
 	defer done()
 	s, err := requests.Begin(brief, caller, q)
-	return err == nil && s.Request.IsRowOf(q) && Judge(s.Request, nil).Unasked
+	return err == nil && s.Request.IsRowOf(q) && VerdictOf(s.Request, nil).Unasked
 }
 
 // replaced reports whether a question was withdrawn, so that another can be put in its place.

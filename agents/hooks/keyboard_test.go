@@ -103,7 +103,7 @@ func TestWhatAHistoryTells(t *testing.T) {
 			t.Fatal(err)
 		}
 		call := Call{history: history}
-		if call.Look(); call.Request.SessionTitle != c.title || call.Request.LastPrompt != c.prompt {
+		if call.ReadContext(); call.Request.SessionTitle != c.title || call.Request.LastPrompt != c.prompt {
 			t.Errorf("%s: %q and %q", name, call.Request.SessionTitle, call.Request.LastPrompt)
 		}
 	}

@@ -46,7 +46,7 @@ func TestLimits(t *testing.T) {
 		"a path that is a tag's": {permissions.MaxTagPath - 1, func(n int) bool { return affected("/", strings.Repeat("x", n)) != "" }},
 		"a text that is whole":   {7, func(n int) bool { return permissions.Brief(strings.Repeat("é", n), 7) == strings.Repeat("é", n) }},
 		"how long a hook may take": {int(maxWithin), func(n int) bool {
-			d, err := waits(time.Duration(n).String(), 0)
+			d, err := parseTimeout(time.Duration(n).String(), 0)
 			return err == nil && d == time.Duration(n)
 		}},
 	} {
@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 	if got := permissions.Brief("éééééééé", 7); got != "éééééé…" {
 		t.Errorf("shortened: %s", got)
 	}
-	if d, err := waits("1s", 0); err != nil || d != time.Second {
+	if d, err := parseTimeout("1s", 0); err != nil || d != time.Second {
 		t.Errorf("a second: %s, %v", d, err)
 	}
 	if got := string(members{"<": json.RawMessage("1")}.encode()); got != `{"<":1}` {
@@ -125,7 +125,7 @@ func TestWhatComesAtTheLastMoment(t *testing.T) {
 		t.Errorf("an approval: %+v", v)
 	}
 	v := Decide(t.Context(), &late{err: errors.New("the connection was lost")}, caller, c, time.Millisecond)
-	if want := Judge(c.Request, context.DeadlineExceeded); v != want {
+	if want := VerdictOf(c.Request, context.DeadlineExceeded); v != want {
 		t.Errorf("an error: %+v, want %+v", v, want)
 	}
 	gone, leave := context.WithCancel(t.Context())
@@ -160,12 +160,12 @@ func TestLinksThatAreNotLookedAtInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	caller := permissions.CallerUID(1000)
-	for state, most := range map[permissions.State]time.Duration{permissions.Denied: 0, permissions.Approved: lookWithin} {
+	for state, most := range map[permissions.State]time.Duration{permissions.Denied: 0, permissions.Approved: filesWithin} {
 		synctest.Test(t, func(t *testing.T) {
 			over := make(chan struct{})
 			c := c
 			c.resolve = func(path string) string { return path }
-			c.follow = func() permissions.Leads { <-over; return permissions.Leads{} }
+			c.leadsNow = func() permissions.Leads { <-over; return permissions.Leads{} }
 			requests := mixed{change: func(r *permissions.Request) {
 				if r.State = state; state == permissions.Denied {
 					r.Answer = permissions.Deny
@@ -208,7 +208,7 @@ func TestAHungFileSystemDeniesACall(t *testing.T) {
 			} else {
 				v = Decide(t.Context(), requests, caller, c, time.Hour)
 			}
-			if took := time.Since(began); v != Refuse(ErrNoFiles) || took != lookWithin || asked != answers {
+			if took := time.Since(began); v != Refuse(ErrNoFiles) || took != filesWithin || asked != answers {
 				t.Errorf("%s: %+v after %s and %d questions", name, v, took, asked)
 			}
 			close(over)

@@ -28,7 +28,7 @@ const maxNames = 8 * permissions.MaxLeads
 // FollowLinks has people told where the names in the call lead, and the call denied if that is otherwise when they have answered.
 func (c *Call) FollowLinks(env func(string) string) {
 	c.Request.Leads = c.Leads(env)
-	c.follow = func() permissions.Leads { return c.Leads(env) }
+	c.leadsNow = func() permissions.Leads { return c.Leads(env) }
 }
 
 // Leads resolves the links of the names in the call on this machine, and of those that may stand in its text. It has no root outside a
@@ -93,7 +93,7 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 // LeadsOf resolves the links of a tool call of a dialect that another door than the hook's was given, as [Call.Leads] does. It returns
 // [ErrNoFiles] if that takes too long.
 func LeadsOf(dialect string, q permissions.Request, env func(string) string) (permissions.Leads, error) {
-	return InTime(lookWithin, func() (permissions.Leads, error) {
+	return InTime(filesWithin, func() (permissions.Leads, error) {
 		return Call{dialect: dialect, given: q.Input, Request: q}.Leads(env), nil
 	})
 }
@@ -190,8 +190,8 @@ func searched(text string) (read string, all bool) {
 	return folded(read), all && !namesProc.MatchString(read)
 }
 
-// stands reports whether a name stands in the text after a prefix, as it is or with escapes that are decoded.
-func (s *linkSearch) stands(prefix, name string) bool {
+// isInText reports whether a name stands in the text after a prefix, as it is or with escapes that are decoded.
+func (s *linkSearch) isInText(prefix, name string) bool {
 	if strings.Contains(s.text, prefix+folded(name)) {
 		return true
 	}
@@ -244,7 +244,7 @@ func (s *linkSearch) look(folder, prefix string, told bool) {
 		told = !ok || stat.Uid != 0 || info.Mode().Perm()&0o022 != 0
 	}
 	for _, e := range s.list(folder) {
-		if !s.stands(prefix, e.Name()) {
+		if !s.isInText(prefix, e.Name()) {
 			continue
 		}
 		at := filepath.Join(folder, e.Name())

@@ -350,7 +350,7 @@ func TestEachEscapeOfANameIsRead(t *testing.T) {
 // and of so many entries only as there is room for.
 func TestWhichLinksAreSearched(t *testing.T) {
 	for name, want := range map[string]bool{"SUD": true, "%73ud": true, "su": true, "%74": false, "caf\xe9": false, "%E9": true} {
-		if got := (&linkSearch{text: "x/sud"}).stands("/", name); got != want {
+		if got := (&linkSearch{text: "x/sud"}).isInText("/", name); got != want {
 			t.Errorf("%q stands in the text: %t", name, got)
 		}
 	}

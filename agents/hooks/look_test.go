@@ -35,14 +35,14 @@ func TestLook(t *testing.T) {
 	} {
 		c := Call{Request: permissions.Request{Cwd: folder}}
 		c.use("Edit", []byte(`{"file_path":"`+name+`","new_string":"y","old_string":"x"}`))
-		c.Look()
+		c.ReadContext()
 		if diff := cmp.Diff(want, c.Request.Rows); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 	c := Call{Request: permissions.Request{Cwd: folder}}
 	c.use("mcp__x__edit", []byte(`{"file_path":"a.go","new_string":"y","old_string":"x"}`))
-	if c.Look(); c.Request.Rows != nil {
+	if c.ReadContext(); c.Request.Rows != nil {
 		t.Error("a file is read for a tool that is not known to edit")
 	}
 }
@@ -94,7 +94,7 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 		if want != "" {
 			want = strings.ReplaceAll(want, "F/", folder+"/") + ","
 		}
-		if c.Look(); string(c.Request.Input) != "{"+want+input[1:] {
+		if c.ReadContext(); string(c.Request.Input) != "{"+want+input[1:] {
 			t.Errorf("%s: %s", call, c.Request.Input)
 		}
 	}
@@ -110,7 +110,7 @@ func TestGeminiMayChangeAnotherFileThanItNames(t *testing.T) {
 		for name, want := range map[string]bool{"there.txt": false, "none.txt": true, "@there.txt": true, folder + "/none.txt": false} {
 			c := Call{dialect: dialect, Request: permissions.Request{Cwd: folder}}
 			c.use("replace", []byte(`{"file_path":"`+name+`","instruction":"i","new_string":"y","old_string":"x"}`))
-			c.Look()
+			c.ReadContext()
 			if got := strings.Contains(string(c.Request.Input), acts.FileElsewhere); got != (want && dialect == "gemini") {
 				t.Errorf("%s, %s: %s", dialect, name, c.Request.Input)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// News is a notice from an agent's hook about something that happened; it asks nothing.
-type News struct {
+// AgentNotice is a notice from an agent's hook about something that happened; it asks nothing.
+type AgentNotice struct {
 	About permissions.About
 	permissions.CallerMessage
 }
@@ -37,10 +37,10 @@ var agentEvents = map[string]agentEvent{
 	"Notification agent_needs_input": waiting, "Notification elicitation_dialog": waiting, "Notification ToolPermission": waiting,
 }
 
-// News returns the notice for a hook event. ok is false if the event is not for a person or cannot be read, or if a person at
+// ReadNotice returns the notice for a hook event. ok is false if the event is not for a person or cannot be read, or if a person at
 // the agent's keyboard sees for themselves that it has finished. env reads the environment of the hook. The notice is silent if
 // a person is at the keyboard or if that is unknown.
-func (d Dialect) News(input []byte, env func(string) string) (n News, ok bool) {
+func (d Dialect) ReadNotice(input []byte, env func(string) string) (n AgentNotice, ok bool) {
 	canonical, err := permissions.CanonicalJSON(bytes.TrimPrefix(input, []byte("\ufeff")))
 	var m members
 	if len(input) > MaxInput || err != nil || json.Unmarshal(canonical, &m) != nil {
@@ -48,7 +48,7 @@ func (d Dialect) News(input []byte, env func(string) string) (n News, ok bool) {
 	}
 	d = d.detect(m)
 	h, known := d.eventOf(m)
-	n = News{About: h.about, CallerMessage: permissions.CallerMessage{
+	n = AgentNotice{About: h.about, CallerMessage: permissions.CallerMessage{
 		Agent:   d.Name,
 		Session: permissions.Brief(m.optionalText("session_id", "sessionId", "sessionID"), permissions.MaxName),
 		Title:   permissions.Brief(titleOf(m), permissions.MaxTitle),

@@ -79,7 +79,7 @@ func TestNews(t *testing.T) {
 		{"of other types", "gemini", `{"session_id":["s"],"cwd":{},"hook_event_name":"AfterAgent","prompt_response":7}`, away, ""},
 	} {
 		d, _ := Find(c.dialect)
-		n, ok := d.News([]byte(c.input), c.env)
+		n, ok := d.ReadNotice([]byte(c.input), c.env)
 		got := ""
 		if ok {
 			got = fmt.Sprintf("%s %s %s %s [%s] %v", n.About, n.Agent, n.Session, n.Title, n.Text, n.Silent)
@@ -94,17 +94,18 @@ func TestNews(t *testing.T) {
 func TestNewsIsBounded(t *testing.T) {
 	long := strings.Repeat("ä\u202e", 4000)
 	d, _ := Find("claude-code")
-	n, ok := d.News(fmt.Appendf(nil, `{"session_id":%q,"cwd":"/%s","session_title":%q,"hook_event_name":"Stop","last_assistant_message":%q}`,
+	n, ok := d.ReadNotice(fmt.Appendf(nil,
+		`{"session_id":%q,"cwd":"/%s","session_title":%q,"hook_event_name":"Stop","last_assistant_message":%q}`,
 		long, long, long, long), environ())
 	if err := n.Validate(n.About); !ok || err != nil || !strings.HasSuffix(n.Text, "…") || !strings.HasSuffix(n.Title, "…") {
 		t.Errorf("%v %v %+v", ok, err, n)
 	}
-	if _, ok := d.News(make([]byte, MaxInput+1), environ()); ok {
+	if _, ok := d.ReadNotice(make([]byte, MaxInput+1), environ()); ok {
 		t.Error("more than there may be is told")
 	}
 	full := []byte(`{"session_id":"s","cwd":"/","hook_event_name":"Stop","last_assistant_message":"x"}`)
 	full = append(full, bytes.Repeat([]byte(" "), MaxInput-len(full))...)
-	if _, ok := d.News(full, environ()); !ok {
+	if _, ok := d.ReadNotice(full, environ()); !ok {
 		t.Error("as much as there may be is not told")
 	}
 	if n.About != permissions.AboutFinished {

@@ -26,22 +26,22 @@ type Call struct {
 	// Keyboard says that the agent's own dialog asks too; see [Call.Attended].
 	Keyboard bool
 
-	dialect   string
-	expected  string // the configured dialect
-	event     string
-	answer    func(c Call, v Verdict) any // the event's output; nil: it has none
-	echo      string                      // the input returned with an allowed call; empty: none
-	questions []permissions.Request       // what the call asks instead of whether it may run
-	elsewhere bool                        // without answers, the agent's own dialog asks them
-	mode      string
-	history   string                   // the agent's transcript file
-	roots     []string                 // the folders that are open in the editor
-	given     json.RawMessage          // the tool's original input; nil: not read completely
-	follow    func() permissions.Leads // where its names lead now; nil: nobody looks
-	quiet     bool                     // an empty reply means not allowed
-	refused   string                   // why the agent refused the call
-	suggested []json.RawMessage        // unchanged, in the order of the request's choices
-	resolve   func(path string) string // where a name leads; nil: as own.Resolve says
+	dialect    string
+	expected   string // the configured dialect
+	event      string
+	answer     func(c Call, v Verdict) any // the event's output; nil: it has none
+	echo       string                      // the input returned with an allowed call; empty: none
+	questions  []permissions.Request       // what the call asks instead of whether it may run
+	dialogAsks bool                        // without answers, the agent's own dialog asks them
+	mode       string
+	history    string                   // the agent's transcript file
+	roots      []string                 // the folders that are open in the editor
+	given      json.RawMessage          // the tool's original input; nil: not read completely
+	leadsNow   func() permissions.Leads // where its names lead now; nil: nobody looks
+	quiet      bool                     // an empty reply means not allowed
+	refused    string                   // why the agent refused the call
+	suggested  []json.RawMessage        // unchanged, in the order of the request's choices
+	resolve    func(path string) string // where a name leads; nil: as own.Resolve says
 }
 
 // Read parses a hook's input. Its error is text for the agent's log; the Call returned with an error can still be answered.
@@ -74,7 +74,7 @@ func (d Dialect) Read(input []byte) (Call, error) {
 		err = c.addHookMembers(m)
 	}
 	if err == nil {
-		c.question(d.talks)
+		c.question(d.askTool)
 	}
 	if err == nil && c.Request.Tool != "" {
 		c.given = c.Request.Input

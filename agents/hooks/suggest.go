@@ -46,7 +46,7 @@ func (c *Call) suggest(m members) {
 		if !ok {
 			return
 		}
-		words := s.adds()
+		words := s.choiceText()
 		if words == "" || utf8.RuneCountInString(words) > permissions.MaxOption || len(choices) == permissions.MaxSuggestions ||
 			slices.Contains(choices, words) {
 			others = append(others, s.String())
@@ -82,8 +82,8 @@ var plainTool = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 var runsAnything = regexp.MustCompile(`^[:*?./~ ]*(\S*/)?(command|doas|env|eval|exec|nice|node|nohup|npx|osascript|perl|php|pwsh|ssh|` +
 	`sudo|time|timeout|uvx?|watch|xargs|(ba|c|da|fi|k|tc|z)?sh|(python|ruby)[0-9.]*)(\.exe)?([: *]|$)`)
 
-// adds is the choice's text after "Allow once, and"; empty if it is not offered.
-func (s suggestion) adds() string {
+// choiceText is the choice's text after "Allow once, and"; empty if it is not offered.
+func (s suggestion) choiceText() string {
 	if s.Destination != "session" || s.Mode != "" {
 		return ""
 	}
@@ -96,20 +96,20 @@ func (s suggestion) adds() string {
 				return ""
 			}
 		}
-		return "have Claude Code allow " + s.what() + " by itself in this session"
+		return "have Claude Code allow " + s.ruleList() + " by itself in this session"
 	case s.Type == "addDirectories" && s.Behavior == "" && len(s.Rules) == 0 && len(s.Directories) > 0:
 		for _, d := range s.Directories {
 			if !filepath.IsAbs(d) || filepath.Clean(d) == "/" {
 				return ""
 			}
 		}
-		return "add " + s.what() + " to the folders that Claude Code works in, in this session"
+		return "add " + s.ruleList() + " to the folders that Claude Code works in, in this session"
 	}
 	return ""
 }
 
-// what lists the rules and folders of a suggestion in the syntax of Claude Code's settings.
-func (s suggestion) what() string {
+// ruleList lists the rules and folders of a suggestion in the syntax of Claude Code's settings.
+func (s suggestion) ruleList() string {
 	var all []string
 	for _, r := range s.Rules {
 		if r.RuleContent != "" {
@@ -123,7 +123,7 @@ func (s suggestion) what() string {
 // String returns the complete suggestion as text.
 func (s suggestion) String() string {
 	words := strings.Join(strings.Fields(strings.Join([]string{s.Type, s.Behavior, s.Mode}, " ")), " ")
-	if what := s.what(); what != "" {
+	if what := s.ruleList(); what != "" {
 		words += " " + what
 	}
 	return fmt.Sprintf("%s (%s)", words, s.Destination)

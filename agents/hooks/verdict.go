@@ -18,12 +18,12 @@ import (
 
 // Verdict is a hook's decision on a call, with the text for the model. The zero Verdict denies.
 type Verdict struct {
-	Allowed bool
-	Unasked bool // allowed by policy alone: nobody was asked, and nothing was granted
-	Open    bool // undecided, and a person at the agent's keyboard may decide
-	Reason  string
-	With    int    // of an allowed call: the suggestion of its agent that is taken, counted from 1; 0: none
-	Input   string // the input that an allowed call gets; empty: unchanged
+	Allowed    bool
+	Unasked    bool // allowed by policy alone: nobody was asked, and nothing was granted
+	Undecided  bool // undecided, and a person at the agent's keyboard may decide
+	Reason     string
+	Suggestion int    // of an allowed call: the suggestion of its agent that is taken, counted from 1; 0: none
+	Input      string // the input that an allowed call gets; empty: unchanged
 }
 
 // word is the verdict as a decision word.
@@ -34,9 +34,9 @@ func (v Verdict) word() string {
 	return "deny"
 }
 
-// Judge returns the verdict for a request's state and the error of asking. Only an approved tool request without an error allows
+// VerdictOf returns the verdict for a request's state and the error of asking. Only an approved tool request without an error allows
 // anything.
-func Judge(r permissions.Request, err error) Verdict {
+func VerdictOf(r permissions.Request, err error) Verdict {
 	var refusal *permissions.Refusal
 	switch {
 	case err == nil:
@@ -45,16 +45,16 @@ func Judge(r permissions.Request, err error) Verdict {
 		allowed := approved && !result.Error && result.Exit == permissions.ExitYes
 		return Verdict{
 			Allowed: allowed, Unasked: allowed && r.AllowedByPolicy() && r.DecidingRule(permissions.RuleAllows) == "",
-			Open: undecided(r.Outcome()), Reason: result.Text,
+			Undecided: undecided(r.Outcome()), Reason: result.Text,
 		}
 	case errors.Is(err, context.DeadlineExceeded):
-		return Verdict{Open: true, Reason: stillWaiting(r)}
+		return Verdict{Undecided: true, Reason: stillWaiting(r)}
 	case errors.As(err, &refusal):
 		return Verdict{Reason: refusal.Text}
 	case errors.Is(err, wire.ErrUnreachable):
-		return Verdict{Open: true, Reason: "Not allowed: daycared, which asks people, cannot be reached. Somebody has to start it."}
+		return Verdict{Undecided: true, Reason: "Not allowed: daycared, which asks people, cannot be reached. Somebody has to start it."}
 	}
-	return Verdict{Open: true, Reason: "Not allowed: " + err.Error() + "."}
+	return Verdict{Undecided: true, Reason: "Not allowed: " + err.Error() + "."}
 }
 
 // undecided reports whether neither a person nor a rule has settled r.
@@ -97,7 +97,7 @@ func (c Call) Reply(v Verdict) Reply {
 		return Reply{Complaint: v.Reason, Exit: exitBlock}
 	}
 	said := c.answer(c, v)
-	if said == nil && (v.Allowed || v.Open && c.Keyboard || c.quiet) {
+	if said == nil && (v.Allowed || v.Undecided && c.Keyboard || c.quiet) {
 		return Reply{}
 	}
 	var out bytes.Buffer
@@ -133,8 +133,8 @@ var errOther = errors.New("the answer is about another call than this one")
 // withdrawWithin bounds the cancellation of a request after the agent ended its hook.
 const withdrawWithin = 3 * time.Second
 
-// lookWithin bounds how long a hook waits for the files that a call is about, whose file system may not answer.
-const lookWithin = 20 * time.Second
+// filesWithin bounds how long a hook waits for the files that a call is about, whose file system may not answer.
+const filesWithin = 20 * time.Second
 
 // ErrNoFiles means that a file system did not answer in time.
 var ErrNoFiles = errors.New("the files that the call is about cannot be read in time")
@@ -151,18 +151,18 @@ func InTime[T any](limit time.Duration, look func() (T, error)) (T, error) {
 	select {
 	case err := <-done:
 		return seen, err
-	case <-time.After(min(limit, lookWithin)):
+	case <-time.After(min(limit, filesWithin)):
 		var nothing T
 		return nothing, ErrNoFiles
 	}
 }
 
-// timeToLook is how long looking at files may take: the time that is left, but at least a moment.
-func timeToLook(ctx context.Context) time.Duration {
+// filesTime is how long looking at files may take: the time that is left, but at least a moment.
+func filesTime(ctx context.Context) time.Duration {
 	if until, bounded := ctx.Deadline(); bounded {
 		return max(time.Until(until), withdrawWithin)
 	}
-	return lookWithin
+	return filesWithin
 }
 
 // resolvePaths returns the paths that a request's names resolve to now. Names on another machine are not resolved.
@@ -174,7 +174,7 @@ func (c Call) resolvePaths(ctx context.Context, r permissions.Request, caller pe
 	if c.resolve != nil {
 		resolve = c.resolve
 	}
-	return InTime(timeToLook(ctx), func() (permissions.Request, error) {
+	return InTime(filesTime(ctx), func() (permissions.Request, error) {
 		r.Cwd = resolve(r.Cwd)
 		if r.AffectedPath != "" {
 			r.AffectedPath = resolve(r.AffectedPath)
@@ -198,10 +198,10 @@ func Decide(ctx context.Context, requests Requests, caller permissions.Caller, c
 
 // questioner holds the parameters of one hook's questions.
 type questioner struct {
-	ctx, limited context.Context //nolint:containedctx // how long the agent wants an answer, and how long it is waited for
-	requests     Requests
-	caller       permissions.Caller
-	patient      bool // an unreachable daemon is one that starts again
+	ctx, limited  context.Context //nolint:containedctx // how long the agent wants an answer, and how long it is waited for
+	requests      Requests
+	caller        permissions.Caller
+	awaitsRestart bool // an unreachable daemon is one that starts again
 }
 
 // restartWithin is how long a daemon may take to start again. It is short, because Claude Code does not end a hook whose call was
@@ -213,7 +213,7 @@ func (h questioner) ask(q permissions.Request) (permissions.Request, error) {
 	tries, began := wire.NewClientBackoff(), time.Now()
 	for {
 		r, err := h.requests.Ask(h.limited, h.caller, q)
-		if !h.patient || !errors.Is(err, wire.ErrUnreachable) || time.Since(began) > restartWithin ||
+		if !h.awaitsRestart || !errors.Is(err, wire.ErrUnreachable) || time.Since(began) > restartWithin ||
 			timing.Pause(h.limited, tries.NextBackOff()) != nil {
 			return r, err
 		}
@@ -227,7 +227,7 @@ func (h questioner) mayQuestion(c Call) (v Verdict, free bool) {
 		return v, true
 	}
 	call := c
-	call.questions, call.elsewhere = nil, false
+	call.questions, call.dialogAsks = nil, false
 	_, v = h.askOne(call, c.Request, nil)
 	if v.Allowed {
 		v.Input = c.echo
@@ -237,7 +237,7 @@ func (h questioner) mayQuestion(c Call) (v Verdict, free bool) {
 
 // askAll asks everything that a call needs; first, if not nil, is the first question already settled.
 func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
-	asks := c.asks()
+	asks := c.requests()
 	if c.questions == nil {
 		asks = []permissions.Request{c.Request}
 	}
@@ -247,14 +247,14 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 		var v Verdict
 		if r, v = h.askOne(c, q, first); c.questions == nil {
 			if v.Allowed {
-				v.Input, v.With = c.echo, r.Answer.SuggestionNumber()
+				v.Input, v.Suggestion = c.echo, r.Answer.SuggestionNumber()
 			}
-			if v.With > len(c.suggested) {
+			if v.Suggestion > len(c.suggested) {
 				v = Verdict{Reason: "Not allowed: the answer takes a suggestion that was not shown."}
 			}
 			return v
 		}
-		h.patient = true
+		h.awaitsRestart = true
 		if first = nil; r.State != permissions.Answered || r.TimedOut || r.Defaulted {
 			if r.State == permissions.Answered {
 				v.Reason = "Not answered: nobody has answered in time, or not so that it could be understood."
@@ -263,7 +263,7 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 		}
 		answers = append(answers, cmp.Or(r.Choice(), r.Comment))
 	}
-	if c.elsewhere {
+	if c.dialogAsks {
 		text, err := schema.AnswersText(json.RawMessage(c.echo), answers)
 		if err != nil {
 			return Refuse(err)
@@ -280,7 +280,7 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 // askOne asks one question, unless settled is given. For a question with an answer it also returns the request.
 func (h questioner) askOne(c Call, given permissions.Request, settled *permissions.Request) (permissions.Request, Verdict) {
 	if settled != nil {
-		return *settled, Judge(*settled, nil)
+		return *settled, VerdictOf(*settled, nil)
 	}
 	asked, err := c.resolvePaths(h.limited, given, h.caller)
 	if err != nil {
@@ -305,8 +305,8 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 		}
 		if err == nil && r.State != permissions.Denied {
 			now, lost := c.resolvePaths(h.limited, given, h.caller)
-			if c.follow != nil && asked.Kind == permissions.KindTool && lost == nil {
-				now.Leads, lost = InTime(timeToLook(h.limited), func() (permissions.Leads, error) { return c.follow(), nil })
+			if c.leadsNow != nil && asked.Kind == permissions.KindTool && lost == nil {
+				now.Leads, lost = InTime(filesTime(h.limited), func() (permissions.Leads, error) { return c.leadsNow(), nil })
 			}
 			if lost != nil {
 				return permissions.Request{}, Refuse(lost)
@@ -316,8 +316,8 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 					"is not where it leads now; try the same call again."}
 			}
 		}
-		v := Judge(r, err)
-		if c.elsewhere && (v.Open || r.Defaulted) {
+		v := VerdictOf(r, err)
+		if c.dialogAsks && (v.Undecided || r.Defaulted) {
 			return h.leave(cmp.Or(r.ID, q.ID), q.Call)
 		}
 		if err != nil {
@@ -326,7 +326,7 @@ func (h questioner) askOne(c Call, given permissions.Request, settled *permissio
 		return r, v
 	}
 	if errors.Is(context.Cause(h.ctx), ErrLeft) {
-		return permissions.Request{}, Judge(r, context.DeadlineExceeded)
+		return permissions.Request{}, VerdictOf(r, context.DeadlineExceeded)
 	}
 	return permissions.Request{}, h.withdraw(cmp.Or(r.ID, q.ID), q.Call)
 }
@@ -337,7 +337,7 @@ func (h questioner) leave(id permissions.ID, call string) (permissions.Request, 
 	defer finished()
 	left, err := h.requests.LeaveOrCancel(work, h.caller, id, call, "")
 	if r := left.Request; err == nil && r.State == permissions.Answered && !r.TimedOut && !r.Defaulted {
-		return r, Judge(r, nil)
+		return r, VerdictOf(r, nil)
 	}
 	return permissions.Request{}, Verdict{Allowed: true, Unasked: true, Reason: "Nobody has answered; the agent's own dialog asks."}
 }

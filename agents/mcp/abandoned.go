@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	maxLeft  = 1000          // the maximum number of remembered calls of a caller
-	maxHeard = 1000          // the maximum number of remembered cancellations of a caller
-	keepLeft = 2 * time.Hour // longer than a request can wait and its answer is kept
+	maxAbandoned  = 1000          // the maximum number of remembered calls of a caller
+	maxCancelled  = 1000          // the maximum number of remembered cancellations of a caller
+	keepAbandoned = 2 * time.Hour // longer than a request can wait and its answer is kept
 )
 
 // question identifies what a caller asks, to recognize a repetition.
@@ -38,9 +38,9 @@ type abandonedCall struct {
 
 // memory remembers abandoned calls and cancelled messages, each caller's apart, oldest first.
 type memory struct {
-	mu    sync.Mutex
-	calls map[string][]abandonedCall
-	heard map[string][]cancellation
+	mu        sync.Mutex
+	calls     map[string][]abandonedCall
+	cancelled map[string][]cancellation
 }
 
 // cancellation is a JSON-RPC message that its client cancelled.
@@ -50,7 +50,7 @@ type cancellation struct {
 }
 
 func newMemory() *memory {
-	return &memory{calls: map[string][]abandonedCall{}, heard: map[string][]cancellation{}}
+	return &memory{calls: map[string][]abandonedCall{}, cancelled: map[string][]cancellation{}}
 }
 
 // keep stores the newest limit of a caller's entries.
@@ -64,21 +64,21 @@ func (m *memory) add(about question, l abandonedCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l.at, l.digest = time.Now(), about.digest
-	keep(m.calls, about.caller, append(m.calls[about.caller], l), maxLeft)
+	keep(m.calls, about.caller, append(m.calls[about.caller], l), maxAbandoned)
 }
 
 // take removes and returns the oldest call of a question.
 func (m *memory) take(about question) (abandonedCall, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := slices.DeleteFunc(m.calls[about.caller], func(l abandonedCall) bool { return time.Since(l.at) >= keepLeft })
+	all := slices.DeleteFunc(m.calls[about.caller], func(l abandonedCall) bool { return time.Since(l.at) >= keepAbandoned })
 	i := slices.IndexFunc(all, func(l abandonedCall) bool { return l.digest == about.digest })
 	l := abandonedCall{}
 	if i >= 0 {
 		l = all[i]
 		all = slices.Delete(all, i, i+1)
 	}
-	keep(m.calls, about.caller, all, maxLeft)
+	keep(m.calls, about.caller, all, maxAbandoned)
 	return l, i >= 0
 }
 
@@ -88,7 +88,7 @@ func (m *memory) forget(about question, id permissions.ID) {
 	defer m.mu.Unlock()
 	keep(m.calls, about.caller, slices.DeleteFunc(m.calls[about.caller], func(l abandonedCall) bool {
 		return l.id == id && l.digest == about.digest
-	}), maxLeft)
+	}), maxAbandoned)
 }
 
 // of returns the calls abandoned within a duration, by caller and message id.
@@ -103,28 +103,28 @@ func (m *memory) of(caller, message string, within time.Duration) (found []aband
 	return found
 }
 
-// hear remembers that a caller's message was cancelled.
-func (m *memory) hear(caller, message string) {
+// noteCancelled remembers that a caller's message was cancelled.
+func (m *memory) noteCancelled(caller, message string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	recent := slices.DeleteFunc(m.heard[caller], func(c cancellation) bool { return time.Since(c.at) > together })
-	keep(m.heard, caller, append(recent, cancellation{message, time.Now()}), maxHeard)
+	recent := slices.DeleteFunc(m.cancelled[caller], func(c cancellation) bool { return time.Since(c.at) > cancelWindow })
+	keep(m.cancelled, caller, append(recent, cancellation{message, time.Now()}), maxCancelled)
 }
 
-// hasHeard reports whether a caller's message was cancelled recently.
-func (m *memory) hasHeard(caller, message string) bool {
+// wasCancelled reports whether a caller's message was cancelled recently.
+func (m *memory) wasCancelled(caller, message string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.ContainsFunc(m.heard[caller], func(c cancellation) bool {
-		return c.message == message && time.Since(c.at) <= together
+	return slices.ContainsFunc(m.cancelled[caller], func(c cancellation) bool {
+		return c.message == message && time.Since(c.at) <= cancelWindow
 	})
 }
 
 const (
 	storeTime = 10 * time.Second
-	// together is the maximum time between the two signs of a cancelled HTTP call: the end of its connection, and the
+	// cancelWindow is the maximum time between the two signs of a cancelled HTTP call: the end of its connection, and the
 	// notification on another.
-	together = 5 * time.Second
+	cancelWindow = 5 * time.Second
 )
 
 // scheduleCancel schedules the withdrawal of a cancelled call's request; a repeated question prevents it.
@@ -136,11 +136,11 @@ func (s *Server) scheduleCancel(l abandonedCall) {
 	}
 }
 
-// hearCancelled handles `cancelled` over HTTP, where it arrives as a separate message. Other clients of the same caller may use
+// handleCancelled handles `cancelled` over HTTP, where it arrives as a separate message. Other clients of the same caller may use
 // the same id, so a call that is still waiting is not affected.
-func (s *Server) hearCancelled(caller, message string) {
-	s.left.hear(caller, message)
-	for _, l := range s.left.of(caller, message, together) {
+func (s *Server) handleCancelled(caller, message string) {
+	s.abandoned.noteCancelled(caller, message)
+	for _, l := range s.abandoned.of(caller, message, cancelWindow) {
 		s.scheduleCancel(l)
 	}
 }

@@ -25,18 +25,18 @@ func asks(t schema.Asking) func(context.Context, *Server, *mcp.CallToolRequest) 
 	return func(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 		q, err := t.Question(r.Params.Arguments)
 		if err != nil {
-			return refused(permissions.Invalid(err))
+			return refusalResult(permissions.Invalid(err))
 		}
 		settled, shown, err := s.ask(ctx, r, q)
 		switch {
-		case err != nil && !left(err):
-			return refused(err)
+		case err != nil && !isDisconnect(err):
+			return refusalResult(err)
 		case err == nil && shown.form != nil:
 			return &mcp.CallToolResult{
-				InputRequests: mcp.InputRequestMap{member: shown.form}, RequestState: shown.server.seal.of(settled.ID, shown.about),
+				InputRequests: mcp.InputRequestMap{member: shown.form}, RequestState: shown.server.stateToken.of(settled.ID, shown.about),
 			}
 		}
-		return told(settled, shown.note)
+		return outcomeResult(settled, shown.note)
 	}
 }
 
@@ -44,11 +44,11 @@ func asks(t schema.Asking) func(context.Context, *Server, *mcp.CallToolRequest) 
 func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 	in, err := schema.Decode[approveInput](approveTool, r.Params.Arguments)
 	if err != nil {
-		return denied(err.Error())
+		return denialResult(err.Error())
 	}
 	q, err := in.question()
 	if err != nil {
-		return denied(err.Error())
+		return denialResult(err.Error())
 	}
 	if in.Tool == schema.ClaudeAsks { // policy judges it as it judges that of the hook
 		q.Hook = "claude-code"
@@ -56,31 +56,31 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if q.Plans() {
 		q.Widest = permissions.Once
 	}
-	if here(q) {
+	if inStartFolder(q) {
 		q.Cwd = s.o.Cwd
 	}
 	if q.Leads, err = s.leads(q); err != nil {
-		return denied(err.Error())
+		return denialResult(err.Error())
 	}
 	settled, _, err := s.ask(ctx, r, q) // a dialog never shows a tool request
 	if err != nil {
-		return denied(why(err))
+		return denialResult(errorText(err))
 	}
 	o := permissions.Result(settled)
 	if settled.State != permissions.Approved || o.Error || o.Exit != permissions.ExitYes {
-		return denied(o.Text)
+		return denialResult(o.Text)
 	}
 	if in.Tool == schema.ClaudeAsks && settled.AllowedByPolicy() && settled.DecidingRule(permissions.RuleAllows) == "" {
-		return answers(ctx, s, r, in.Input)
+		return answerQuestions(ctx, s, r, in.Input)
 	}
 	now := q
 	if now.Leads, err = s.leads(q); err != nil {
-		return denied(err.Error())
+		return denialResult(err.Error())
 	}
 	if !now.SameLeads(q) {
-		return denied("Not allowed: a link was changed while this was asked; try the same call again.")
+		return denialResult("Not allowed: a link was changed while this was asked; try the same call again.")
 	}
-	return said(map[string]any{"behavior": "allow", "updatedInput": settled.Input})
+	return jsonResult(map[string]any{"behavior": "allow", "updatedInput": settled.Input})
 }
 
 // leads is where the links of a call lead now.
@@ -98,9 +98,9 @@ func (s *Server) leads(q permissions.Request) (permissions.Leads, error) {
 	return l, err
 }
 
-// here reports whether a call of approve_tool is in the folder in which Claude Code was started, as servers are. Its own shell is where
-// earlier commands went, and so are the relative names that its own tools get.
-func here(q permissions.Request) bool {
+// inStartFolder reports whether a call of approve_tool is in the folder in which Claude Code was started, as servers are. Its own shell is
+// where earlier commands went, and so are the relative names that its own tools get.
+func inStartFolder(q permissions.Request) bool {
 	var in struct {
 		File     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
@@ -119,18 +119,18 @@ func here(q permissions.Request) bool {
 	return true
 }
 
-// answers asks the questions of a call of Claude Code's own tool for that, one by one. The call is allowed with all answers in its input.
-// Without one it is denied, with what became of that question as the reason.
-func answers(ctx context.Context, s *Server, r *mcp.CallToolRequest, input json.RawMessage) *mcp.CallToolResult {
+// answerQuestions asks the questions of a call of Claude Code's own tool for that, one by one. The call is allowed with all answers in its
+// input. Without one it is denied, with what became of that question as the reason.
+func answerQuestions(ctx context.Context, s *Server, r *mcp.CallToolRequest, input json.RawMessage) *mcp.CallToolResult {
 	all, err := schema.Questions(input)
 	var given []string
 	for _, q := range all {
 		settled, _, err := s.ask(ctx, r, q)
 		if err != nil {
-			return denied(why(err))
+			return denialResult(errorText(err))
 		}
 		if settled.State != permissions.Answered || settled.Defaulted || settled.TimedOut {
-			return denied(permissions.Result(settled).Text)
+			return denialResult(permissions.Result(settled).Text)
 		}
 		given = append(given, cmp.Or(settled.Choice(), settled.Comment))
 	}
@@ -138,29 +138,29 @@ func answers(ctx context.Context, s *Server, r *mcp.CallToolRequest, input json.
 		input, err = schema.ClaudeAnswered(input, given)
 	}
 	if err != nil {
-		return denied(err.Error())
+		return denialResult(err.Error())
 	}
-	return said(map[string]any{"behavior": "allow", "updatedInput": input})
+	return jsonResult(map[string]any{"behavior": "allow", "updatedInput": input})
 }
 
 // await handles await_request. It only reads; it does not use the approval.
 func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 	in, err := schema.Decode[awaitInput]("await_request", r.Params.Arguments)
 	if err != nil {
-		return refused(permissions.Invalid(err))
+		return refusalResult(permissions.Invalid(err))
 	}
 	v := connectionOf(ctx)
-	ctx, done := s.attend(ctx, v, r, "", in.ID)
+	ctx, done := s.keepInformed(ctx, v, r, "", in.ID)
 	defer done()
 	caller := s.o.CallerOf(ctx)
 	standing, err := s.o.Requests.Await(ctx, caller, in.ID)
 	if err != nil {
-		return refused(err)
+		return refusalResult(err)
 	}
 	if ctx.Err() == nil {
-		s.left.forget(question{caller.Name, standing.Request.Digest}, in.ID)
+		s.abandoned.forget(question{caller.Name, standing.Request.Digest}, in.ID)
 	}
-	return told(standing.Request, "")
+	return outcomeResult(standing.Request, "")
 }
 
 // errOther means that an answer belongs to another question.
@@ -181,7 +181,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	}
 	v, caller := connectionOf(ctx), s.o.CallerOf(ctx)
 	about := questionOf(caller, q)
-	before, again := s.left.take(about) // not for anonymous callers, who cannot be told apart
+	before, again := s.abandoned.take(about) // not for anonymous callers, who cannot be told apart
 	q.ID, q.Call = before.id, cmp.Or(before.call, rand.Text())
 	d := s.dialog(r, v, caller, about, q)
 	began, note := time.Now(), ""
@@ -190,7 +190,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 			q.ID, note = begun.Request.ID, begun.Request.Shortened(q.WantedTimeout)
 		}
 	}
-	ctx, done := s.attend(ctx, v, r, note, q.ID)
+	ctx, done := s.keepInformed(ctx, v, r, note, q.ID)
 	defer done()
 	settled, err := d.ask(ctx, q)
 	if again && err == nil && d.back == "" && stale(settled, began) {
@@ -204,16 +204,16 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	gone := abandonedCall{id: settled.ID, call: q.Call, caller: caller, message: v.message}
 	switch {
 	case err == nil && d.form != nil: // the client calls again
-		s.left.add(about, gone)
+		s.abandoned.add(about, gone)
 		s.hold(caller, settled.ID, true)
 	case caller.Name == permissions.Anonymous:
 	case ctx.Err() != nil && settled.ID != "":
-		s.left.add(about, gone) // first, so that a concurrent cancellation finds it
+		s.abandoned.add(about, gone) // first, so that a concurrent cancellation finds it
 		if v.cancelled() {
 			s.scheduleCancel(gone)
 		}
 	case err == nil:
-		s.left.forget(about, settled.ID)
+		s.abandoned.forget(about, settled.ID)
 		v.answered(about, gone)
 	}
 	return settled, d, err
@@ -228,12 +228,12 @@ func stale(r permissions.Request, began time.Time) bool {
 	return false
 }
 
-// left reports whether an error only says that the call ended before its answer.
-func left(err error) bool { return errors.Is(err, context.Canceled) }
+// isDisconnect reports whether an error only says that the call ended before its answer.
+func isDisconnect(err error) bool { return errors.Is(err, context.Canceled) }
 
-// attend returns a context that ends when the client is gone, and starts progress messages about a request (empty: not known yet),
+// keepInformed returns a context that ends when the client is gone, and starts progress messages about a request (empty: not known yet),
 // beginning with the note. None is sent after done was called.
-func (s *Server) attend(
+func (s *Server) keepInformed(
 	ctx context.Context, v *connection, r *mcp.CallToolRequest, note string, id permissions.ID,
 ) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -243,7 +243,7 @@ func (s *Server) attend(
 		stop = context.AfterFunc(v.gone(), cancel)
 	}
 	if token := r.Params.GetProgressToken(); token != nil {
-		works.Go(func() { s.signs(ctx, r, token, note, id, cancel) })
+		works.Go(func() { s.sendProgress(ctx, r, token, note, id, cancel) })
 	}
 	return ctx, func() {
 		stop()
@@ -252,8 +252,8 @@ func (s *Server) attend(
 	}
 }
 
-// signs sends progress messages until ctx ends. A client that does not receive one has gone.
-func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, note string, id permissions.ID, lost func()) {
+// sendProgress sends progress messages until ctx ends. A client that does not receive one has gone.
+func (s *Server) sendProgress(ctx context.Context, r *mcp.CallToolRequest, token any, note string, id permissions.ID, lost func()) {
 	began := time.Now()
 	every := time.NewTicker(s.o.Every)
 	defer every.Stop()
@@ -307,8 +307,8 @@ type outcomeOf struct {
 	Result    string              `json:"result"`
 }
 
-// told formats a request's outcome in the contract's wording, then the note; if it is pending, with how to continue.
-func told(r permissions.Request, note string) *mcp.CallToolResult {
+// outcomeResult formats a request's outcome in the contract's wording, then the note; if it is pending, with how to continue.
+func outcomeResult(r permissions.Request, note string) *mcp.CallToolResult {
 	o := permissions.Result(r)
 	if note != "" {
 		o.Text += "\n(" + note + ")"
@@ -327,15 +327,15 @@ func told(r permissions.Request, note string) *mcp.CallToolResult {
 	}
 }
 
-func refused(err error) *mcp.CallToolResult {
-	return &mcp.CallToolResult{IsError: true, Content: text(why(err))}
+func refusalResult(err error) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: true, Content: text(errorText(err))}
 }
 
-func why(err error) string {
+func errorText(err error) string {
 	switch {
 	case wire.IsConnectionError(err):
 		return err.Error() + "; nothing is granted. It is started with: daycared serve"
-	case left(err), errors.Is(err, context.DeadlineExceeded):
+	case isDisconnect(err), errors.Is(err, context.DeadlineExceeded):
 		return "daycared did not answer in time; nothing is granted."
 	}
 	return err.Error()
@@ -343,11 +343,11 @@ func why(err error) string {
 
 func text(s string) []mcp.Content { return []mcp.Content{&mcp.TextContent{Text: s}} }
 
-func denied(why string) *mcp.CallToolResult {
-	return said(map[string]any{"behavior": "deny", "message": why})
+func denialResult(why string) *mcp.CallToolResult {
+	return jsonResult(map[string]any{"behavior": "deny", "message": why})
 }
 
-func said(v map[string]any) *mcp.CallToolResult {
+func jsonResult(v map[string]any) *mcp.CallToolResult {
 	line, err := wire.Encode(v)
 	if err != nil { // the input was canonical before
 		line = []byte(`{"behavior":"deny","message":"the verdict could not be written"}`)

@@ -19,14 +19,14 @@ import (
 // writeWithin is the time limit for writing one piece of a response.
 const writeWithin = 30 * time.Second
 
-// lastWords bounds how long a call runs after its connection ended or the daemon began to stop; it returns the current state.
-const lastWords = 300 * time.Millisecond
+// finishWithin bounds how long a call runs after its connection ended or the daemon began to stop; it returns the current state.
+const finishWithin = 300 * time.Millisecond
 
 type connection struct {
-	gone      func() context.Context // ends when the client has gone; nil if the call's context does
-	cancelled func() bool            // whether a call that just ended was cancelled rather than lost
-	talks     bool                   // the client accepts calls on the same connection
-	message   string                 // the id of the JSON-RPC message, as JSON; empty if unknown
+	gone         func() context.Context // ends when the client has gone; nil if the call's context does
+	cancelled    func() bool            // whether a call that just ended was cancelled rather than lost
+	acceptsCalls bool                   // the client accepts calls on the same connection
+	message      string                 // the id of the JSON-RPC message, as JSON; empty if unknown
 
 	mu      sync.Mutex
 	answers []answer // sent, delivery not confirmed
@@ -78,13 +78,13 @@ func (s *Server) Handler() http.Handler {
 		var m message
 		_ = json.Unmarshal(body, &m) // the library rejects what cannot be read
 		if m.Method == cancelled {
-			s.hearCancelled(caller, string(m.Params.Request))
+			s.handleCancelled(caller, string(m.Params.Request))
 		}
 		v := &connection{gone: r.Context, message: string(m.ID)}
-		v.cancelled = func() bool { return s.left.hasHeard(caller, v.message) }
+		v.cancelled = func() bool { return s.abandoned.wasCancelled(caller, v.message) }
 		ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(r.Context()), connectionKey{}, v))
 		defer cancel()
-		defer context.AfterFunc(r.Context(), func() { time.AfterFunc(lastWords, cancel) })()
+		defer context.AfterFunc(r.Context(), func() { time.AfterFunc(finishWithin, cancel) })()
 		inner := r.WithContext(ctx)
 		inner.Body = io.NopCloser(bytes.NewReader(body))
 		w.Header().Set("X-Accel-Buffering", "no")
@@ -96,7 +96,7 @@ func (s *Server) Handler() http.Handler {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		for _, a := range v.answers { // not delivered: a repeated question finds them
-			s.left.add(a.about, a.call)
+			s.abandoned.add(a.about, a.call)
 		}
 	}))
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// rounds is the first protocol revision in which the result of a call asks the client, which then calls again with the answer.
-const rounds = "2026-07-28"
+// resultAsksSince is the first protocol revision in which the result of a call asks the client, which then calls again with the answer.
+const resultAsksSince = "2026-07-28"
 
 // dialog shows one call's question in the client's own dialog while other people are asked. It is used only for requests that
 // grant nothing, if the client has dialogs and the engine allows an answer there.
@@ -28,19 +28,19 @@ type dialog struct {
 	request *mcp.CallToolRequest
 	caller  permissions.Caller
 	about   question
-	shows   shows
+	shows   dialogMode
 	back    permissions.ID // the request that this call returns to with an answer; empty: none
 
 	form *mcp.ElicitParams // what the client must ask now, by the result of this call
 	note string            // added to the outcome
 }
 
-type shows int
+type dialogMode int
 
 const (
-	never     shows = iota
-	byCalling       // by a request on the same connection during the call
-	byResult        // by the result of its call, see rounds
+	never     dialogMode = iota
+	byCalling            // by a request on the same connection during the call
+	byResult             // by the result of its call, see rounds
 )
 
 func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permissions.Caller, about question, q permissions.Request) *dialog {
@@ -52,10 +52,10 @@ func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permission
 	}
 	revision, _ := r.Params.Meta[mcp.MetaKeyProtocolVersion].(string) // of this call, not of a session
 	switch {
-	case revision >= rounds:
+	case revision >= resultAsksSince:
 		d.shows = byResult
-		d.back, _ = s.seal.open(r.Params.RequestState, about)
-	case v.talks:
+		d.back, _ = s.stateToken.open(r.Params.RequestState, about)
+	case v.acceptsCalls:
 		d.shows = byCalling
 	}
 	return d
@@ -68,7 +68,7 @@ func (d *dialog) ask(ctx context.Context, q permissions.Request) (permissions.Re
 		return requests.Ask(ctx, d.caller, q)
 	}
 	if d.back != "" {
-		return d.comeBack(ctx, q)
+		return d.handleReturn(ctx, q)
 	}
 	s, err := requests.Begin(ctx, d.caller, q)
 	q.ID = cmp.Or(s.Request.ID, q.ID)
@@ -117,9 +117,9 @@ func (w withdrawal) Err() error {
 	return errNoMore
 }
 
-// comeBack handles the call after a dialog. An answer in time counts, and is never applied to another question. Without an
+// handleReturn handles the call after a dialog. An answer in time counts, and is never applied to another question. Without an
 // answer the call waits for the other people; no second dialog is shown.
-func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissions.Request, error) {
+func (d *dialog) handleReturn(ctx context.Context, q permissions.Request) (permissions.Request, error) {
 	s, err := d.server.o.Requests.Find(ctx, d.caller, d.back)
 	if err != nil {
 		return permissions.Request{ID: d.back}, err
@@ -195,7 +195,7 @@ const (
 
 // formOf formats a request as a client's dialog, the agent's words marked line by line; whole is false if it does not fit.
 func formOf(r permissions.Request, revision string) (form *mcp.ElicitParams, whole bool) {
-	lines := []string{"daycared: " + spelled(r.AgentLabel()) + " asks you"}
+	lines := []string{"daycared: " + visibleText(r.AgentLabel()) + " asks you"}
 	lines = append(lines, quoted(r.Message)...)
 	if r.Details != "" {
 		lines = append(lines, "details:")
@@ -218,8 +218,8 @@ func options(r permissions.Request, revision string) map[string]any {
 	var ids, words []string
 	var both []map[string]any
 	for _, o := range r.Options {
-		ids, words = append(ids, string(o.ID)), append(words, spelled(o.Label))
-		both = append(both, map[string]any{"const": string(o.ID), "title": spelled(o.Label)})
+		ids, words = append(ids, string(o.ID)), append(words, visibleText(o.Label))
+		both = append(both, map[string]any{"const": string(o.ID), "title": visibleText(o.Label)})
 	}
 	property := map[string]any{"type": "string", "title": "Answer"}
 	if revision >= titled {
@@ -248,14 +248,14 @@ func chosenOf(r permissions.Request, said *mcp.ElicitResult) (a permissions.Answ
 func quoted(words string) []string {
 	lines := strings.Split(words, "\n")
 	for i, line := range lines {
-		lines[i] = "│ " + spelled(line)
+		lines[i] = "│ " + visibleText(line)
 	}
 	return lines
 }
 
-// spelled makes a line's content visible: letters, marks, numbers, punctuation, symbols and plain spaces stay; any other
+// visibleText makes a line's content visible: letters, marks, numbers, punctuation, symbols and plain spaces stay; any other
 // character is written as its code point, such as \u{202E}.
-func spelled(line string) string {
+func visibleText(line string) string {
 	var b strings.Builder
 	for _, c := range line {
 		seen := c == ' ' || unicode.In(c, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S)

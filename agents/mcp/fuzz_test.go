@@ -129,23 +129,23 @@ func TestTheCallsOfOneCallerPushOutNoOthers(t *testing.T) {
 	m := newMemory()
 	one, many := question{caller: "uid:1"}, question{caller: "uid:2"}
 	m.add(one, abandonedCall{id: "a"})
-	m.hear("uid:1", "1")
-	for i := range 20 * maxLeft {
+	m.noteCancelled("uid:1", "1")
+	for i := range 20 * maxAbandoned {
 		m.add(many, abandonedCall{id: "b"})
-		m.hear("uid:2", strconv.Itoa(i))
+		m.noteCancelled("uid:2", strconv.Itoa(i))
 	}
-	if calls, heard := len(m.calls["uid:2"]), len(m.heard["uid:2"]); calls != maxLeft || heard != maxHeard {
+	if calls, heard := len(m.calls["uid:2"]), len(m.cancelled["uid:2"]); calls != maxAbandoned || heard != maxCancelled {
 		t.Errorf("%d calls and %d cancelled messages of one caller are remembered", calls, heard)
 	}
-	if l, found := m.take(one); !found || l.id != "a" || !m.hasHeard("uid:1", "1") {
+	if l, found := m.take(one); !found || l.id != "a" || !m.wasCancelled("uid:1", "1") {
 		t.Errorf("the call of another is %+v, %t", l, found)
 	}
-	for range maxLeft - 1 {
+	for range maxAbandoned - 1 {
 		m.add(one, abandonedCall{id: "c"})
 		m.forget(one, "c")
 	}
 	m.add(one, abandonedCall{id: "d"})
-	for range maxLeft - 1 {
+	for range maxAbandoned - 1 {
 		m.add(one, abandonedCall{id: "e"})
 	}
 	if l, found := m.take(one); !found || l.id != "d" {

@@ -45,8 +45,8 @@ import (
 )
 
 const (
-	signsEvery  = 10 * time.Second // between progress messages
-	cancelAfter = time.Minute      // before the request of a cancelled call is withdrawn
+	progressEvery = 10 * time.Second // between progress messages
+	cancelAfter   = time.Minute      // before the request of a cancelled call is withdrawn
 )
 
 // Requests is the part of the engine that this server uses. It cannot decide what an agent may do.
@@ -82,10 +82,10 @@ type Options struct {
 
 // Server serves MCP clients.
 type Server struct {
-	o    Options
-	sdk  *mcp.Server
-	left *memory
-	seal stateToken
+	o          Options
+	sdk        *mcp.Server
+	abandoned  *memory
+	stateToken stateToken
 }
 
 // New returns a server. It starts nothing.
@@ -93,23 +93,23 @@ func New(o Options) *Server {
 	if o.CallerOf == nil {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
-	o.Every, o.WithdrawAfter = cmp.Or(o.Every, signsEvery), cmp.Or(o.WithdrawAfter, cancelAfter)
-	s := &Server{o: o, left: newMemory(), seal: stateToken{make([]byte, sha256.Size)}}
-	_, _ = rand.Read(s.seal.key) // never fails
+	o.Every, o.WithdrawAfter = cmp.Or(o.Every, progressEvery), cmp.Or(o.WithdrawAfter, cancelAfter)
+	s := &Server{o: o, abandoned: newMemory(), stateToken: stateToken{make([]byte, sha256.Size)}}
+	_, _ = rand.Read(s.stateToken.key) // never fails
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	for _, t := range tools() {
-		definition := &mcp.Tool{Name: t.name, Title: t.title, Description: t.says, InputSchema: json.RawMessage(t.schema)}
-		if !t.free {
+		definition := &mcp.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema)}
+		if !t.ownShape {
 			definition.OutputSchema = json.RawMessage(outcome)
 		}
 		s.sdk.AddTool(definition, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return t.call(ctx, s, r), nil
 		})
 	}
-	s.sdk.AddReceivingMiddleware(called)
+	s.sdk.AddReceivingMiddleware(aliasAskUser)
 	return s
 }
 
@@ -129,7 +129,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		}
 		return err == nil, nil
 	})
-	conn := &connection{talks: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
+	conn := &connection{acceptsCalls: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			ctx, end := context.WithCancel(ctx)
@@ -201,26 +201,26 @@ No answer is never a yes. A denial is final: read its reason, and do something e
 
 // tool is one tool as clients see it, and what a call of it does.
 type tool struct {
-	name, title, says string
-	schema            []byte
-	free              bool // its results have a shape of their own
-	call              func(context.Context, *Server, *mcp.CallToolRequest) *mcp.CallToolResult
+	name, title, description string
+	schema                   []byte
+	ownShape                 bool // its results have a shape of their own
+	call                     func(context.Context, *Server, *mcp.CallToolRequest) *mcp.CallToolResult
 }
 
 // tools returns the asking tools, which all servers share, and the ones of this package.
 func tools() (all []tool) {
 	for _, t := range schema.AskingTools {
-		all = append(all, tool{name: t.Name, title: t.Title, says: t.Says, schema: t.Schema(), call: asks(t)})
+		all = append(all, tool{name: t.Name, title: t.Title, description: t.Says, schema: t.Schema(), call: asks(t)})
 		if t.Name == schema.AskUser {
-			all = append(all, tool{name: askPerson, title: t.Title, says: t.Says, schema: t.Schema(), call: asks(t)})
+			all = append(all, tool{name: askPerson, title: t.Title, description: t.Says, schema: t.Schema(), call: asks(t)})
 		}
 	}
 	return append(all, tool{
 		name: "await_request", title: "Wait for an earlier request", schema: schema.Of[awaitInput](), call: await,
-		says: "Wait for the answer to a request of yours that is still open, by the id that its result had. Asks nobody again.",
+		description: "Wait for the answer to a request of yours that is still open, by the id that its result had. Asks nobody again.",
 	}, tool{
-		name: approveTool, title: "Approve a tool call", schema: schema.Of[approveInput](), call: approve, free: true,
-		says: "For agent programs, not for models: asks a person whether one tool call may run, and answers with JSON text, " +
+		name: approveTool, title: "Approve a tool call", schema: schema.Of[approveInput](), call: approve, ownShape: true,
+		description: "For agent programs, not for models: asks a person whether one tool call may run, and answers with JSON text, " +
 			`{"behavior":"allow","updatedInput":…} or {"behavior":"deny","message":…}. Claude Code calls it with ` +
 			"--permission-prompt-tool mcp__daycared__approve_tool.",
 	})
@@ -229,8 +229,8 @@ func tools() (all []tool) {
 // askPerson is the alias of ask_user for Gemini CLI, which without a person at it refuses any tool of that name.
 const askPerson = "ask_person"
 
-// called lists ask_user under a name that the client does not hide, and maps it back.
-func called(next mcp.MethodHandler) mcp.MethodHandler {
+// aliasAskUser lists ask_user under a name that the client does not hide, and maps it back.
+func aliasAskUser(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)
 		hidden, name := askPerson, schema.AskUser

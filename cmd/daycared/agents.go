@@ -126,7 +126,7 @@ func addAgentSettings(cfg *config.Config, s *engine.Settings) {
 	for _, a := range cfg.Agents {
 		caller := permissions.AgentCaller(a.Name).Name
 		s.Bindings[caller] = permissions.Binding{Agent: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector}
-		s.Holdings[caller] = a.Holds()
+		s.Holdings[caller] = a.GrantedTags()
 		p := s.Policy
 		p.Auto, p.Gated, p.Forbidden = a.Tools.Auto, a.Tools.Gated, a.Tools.Forbidden
 		s.Policies[caller] = p
@@ -257,7 +257,7 @@ func (c *CLI) acpAgents(
 
 // placeOf is the workspace in which an agent's tools run.
 func placeOf(a config.Agent, cfg *config.Config) tools.Workspace {
-	return tools.Workspace{Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
+	return tools.Workspace{Tags: a.GrantedTags(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
 }
 
 // program describes how an agent's program is started: in a sandbox that reaches what its entry names.

@@ -76,7 +76,7 @@ func (c *CLI) option(ctx context.Context, name, word string) permissions.Answer 
 	if client, err := c.adminClient(); err == nil {
 		defer client.Close()
 		s, _ := client.Show(ctx, name) // if this fails, so does the decision
-		if meant := reply.Chosen(word, s.Request); s.Request.Kind == permissions.KindClarification && len(meant) == 1 {
+		if meant := reply.ChosenOptions(word, s.Request); s.Request.Kind == permissions.KindClarification && len(meant) == 1 {
 			return permissions.Choose(meant[0])
 		}
 	}

@@ -151,7 +151,7 @@ func TestTheDemosConfigurationIsValid(t *testing.T) {
 		if _, err := playbook.Parse("turns", turns); err != nil {
 			t.Error(err)
 		}
-		if missing := permissions.Missing([]permissions.Tag{tagOf(t, "@write:"+d.path("site"))}, a.Holds()); len(missing) != 1 {
+		if missing := permissions.Missing([]permissions.Tag{tagOf(t, "@write:"+d.path("site"))}, a.GrantedTags()); len(missing) != 1 {
 			t.Error("the site is the agent's already")
 		}
 	}

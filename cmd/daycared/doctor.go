@@ -253,7 +253,7 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 	}
 	kinds := connectors.KindNames()
 	for _, p := range s.People {
-		reached := slices.ContainsFunc(kinds, func(kind string) bool { return p.Addresses[kind] != "" && cfg.On(kind) })
+		reached := slices.ContainsFunc(kinds, func(kind string) bool { return p.Addresses[kind] != "" && cfg.IsEnabled(kind) })
 		if at := slices.IndexFunc(told, func(t admin.Person) bool { return t.Name == p.Name }); at >= 0 {
 			reached = len(told[at].Via) > 0
 		}
@@ -261,7 +261,7 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 			continue
 		}
 		via := ""
-		if first := slices.IndexFunc(kinds, cfg.On); first > 0 {
+		if first := slices.IndexFunc(kinds, cfg.IsEnabled); first > 0 {
 			via = " --via " + kinds[first]
 		}
 		findings = append(findings, newFinding("wrong", p.Name+" can be reached by no channel that is switched on",

@@ -70,7 +70,7 @@ func (c *CLI) notice(ctx context.Context, d hooks.Dialect) {
 	if err != nil {
 		return
 	}
-	n, ok := d.News(input, c.env)
+	n, ok := d.ReadNotice(input, c.env)
 	if !ok {
 		return
 	}
@@ -127,7 +127,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	call = seen
 	asks, err := c.agentClient()
 	if err != nil {
-		return c.reply(call.Reply(hooks.Judge(permissions.Request{}, err)))
+		return c.reply(call.Reply(hooks.VerdictOf(permissions.Request{}, err)))
 	}
 	defer asks.Close()
 	call.Request.Call = rand.Text() // names this hook's wait, so that only it is ended
@@ -148,7 +148,7 @@ func (c *CLI) look(d hooks.Dialect, call *hooks.Call, keyboard bool, gate string
 	if err := c.ownSettings(d, *call); err != nil {
 		return err
 	}
-	call.Look()
+	call.ReadContext()
 	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
 	call.FollowLinks(c.env)
 	call.Keyboard = keyboard && call.Attended(c.env)

@@ -103,7 +103,7 @@ func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 	if !known && (r.State != permissions.Pending || others) { // the daemon's own account receives what others are asked, too
 		return nil
 	}
-	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, Lately: s.Recent, To: i.person}
+	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, Recent: s.Recent, To: i.person}
 	if known {
 		if r.State != permissions.Pending {
 			delete(i.shown, r.ID)

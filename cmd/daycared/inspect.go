@@ -197,7 +197,7 @@ func (in *inspection) wantsAccount() bool {
 
 // ruleLinks warns of rules about folders that lead elsewhere.
 func (in *inspection) ruleLinks() {
-	set, _ := rules.Compile(in.cfg.Ruling()) // Load has refused it otherwise
+	set, _ := rules.Compile(in.cfg.PermissionRules()) // Load has refused it otherwise
 	answered := func(name string) string {
 		leads, err := own.LookUp(name, func() (string, error) { return own.Resolve(name), nil })
 		if err != nil {

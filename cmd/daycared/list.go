@@ -202,7 +202,7 @@ func (c *CLI) showCommand() *cobra.Command {
 			}
 			options := here(cmd.Context(), client)
 			options.Reveal, options.Width = reveal, cmp.Or(c.width(), math.MaxInt) // output to a pager is for a terminal too
-			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, Lately: s.Recent}, options))
+			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, Recent: s.Recent}, options))
 			fmt.Fprintln(c.Out, s.Request.ShownDigest())
 			if s.Request.State != permissions.Pending {
 				fmt.Fprintln(c.Out, card.Spell(card.Settled(s.Request, options)))
@@ -218,7 +218,7 @@ func quorum(r permissions.Request) string {
 	if r.Quorum < 2 {
 		return ""
 	}
-	return fmt.Sprintf("\t%d of %d", len(card.Allowing(r)), r.Quorum)
+	return fmt.Sprintf("\t%d of %d", len(card.Approvers(r)), r.Quorum)
 }
 
 const longestRow = 60 // maximum length of a text in a list, in characters

@@ -101,7 +101,7 @@ func (c *CLI) rulesOf(file string) (set *rules.Set, name string, err error) {
 	if err != nil {
 		return nil, "", usage("%s", err)
 	}
-	set, found := rules.Compile(cfg.Ruling())
+	set, found := rules.Compile(cfg.PermissionRules())
 	if err := rules.FirstError(found); err != nil {
 		return nil, "", usage("%s", err)
 	}

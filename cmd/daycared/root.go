@@ -264,7 +264,7 @@ func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) stri
 		why = key + " of " + cfg.File + " names it"
 	case value != "":
 		why = key + " names it"
-	case cfg.Silent():
+	case cfg.IsEmpty():
 		why = cfg.File + emptied
 	case cfg.File != "" && cfg.File != config.SystemFile:
 		why = "it is the socket of the configuration " + cfg.File

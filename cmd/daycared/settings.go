@@ -110,7 +110,7 @@ func policy(cfg *config.Config) permissions.Policy {
 
 // ruleSet compiles the rules. None may allow access to the daemon's own files.
 func ruleSet(cfg *config.Config, own []string) (*rules.Set, error) {
-	set, found := rules.Compile(cfg.Ruling())
+	set, found := rules.Compile(cfg.PermissionRules())
 	if err := rules.FirstError(found); err != nil {
 		return nil, err // Load has refused it
 	}

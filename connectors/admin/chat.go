@@ -135,15 +135,15 @@ func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) 
 		return "", false, nil
 	}
 	ref = "said-" + rand.Text()
-	err = c.inboxes.hand(ctx, s.To, Said{Agent: s.Agent, Text: parts[s.Part].Plain(), Ref: ref})
+	err = c.inboxes.deliverMessage(ctx, s.To, Said{Agent: s.Agent, Text: parts[s.Part].Plain(), Ref: ref})
 	if err != nil {
 		return "", false, err
 	}
 	return ref, s.Part+1 < len(parts), nil
 }
 
-// hand delivers a message and returns once at least one inbox has written it.
-func (i *inboxes) hand(ctx context.Context, to connectors.Person, s Said) error {
+// deliverMessage delivers a message and returns once at least one inbox has written it.
+func (i *inboxes) deliverMessage(ctx context.Context, to connectors.Person, s Said) error {
 	taken, written, await := i.offer(to.Name, s)
 	if await != nil {
 		return &absent{error: away(to), back: await}

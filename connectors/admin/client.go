@@ -218,12 +218,12 @@ func requestPath(name string) string { return "/v1/requests/" + url.PathEscape(n
 // handle returns an error, which it returns. While it runs, the person counts as reachable. The first connection must
 // succeed; later ones are retried forever, and what was settled meanwhile is handed over then.
 func (c *Client) Inbox(ctx context.Context, handle func(permissions.RequestView) error) error {
-	f := &following{link: link{client: c}, handle: handle, known: map[permissions.ID]known{}}
-	return f.keep(ctx, f.follow)
+	f := &inboxFollower{link: link{client: c}, handle: handle, known: map[permissions.ID]known{}}
+	return f.keepReading(ctx, f.follow)
 }
 
-// following is an inbox across reconnections.
-type following struct {
+// inboxFollower is an inbox across reconnections.
+type inboxFollower struct {
 	link
 	handle func(permissions.RequestView) error
 	known  map[permissions.ID]known // what was handed over as pending
@@ -237,7 +237,7 @@ type known struct {
 }
 
 // follow reads one connection to its end.
-func (f *following) follow(ctx context.Context) error {
+func (f *inboxFollower) follow(ctx context.Context) error {
 	body, err := f.client.wire.Stream(ctx, "/v1/inbox", f.client.header(viaTerminal))
 	if err != nil {
 		return err
@@ -263,7 +263,7 @@ func (f *following) follow(ctx context.Context) error {
 		}
 		switch e.kind {
 		case eventRequest:
-			err = f.told(e)
+			err = f.handOver(e)
 		case eventSynced:
 			err = f.synced(ctx)
 		case eventNotice:
@@ -277,8 +277,8 @@ func (f *following) follow(ctx context.Context) error {
 	}
 }
 
-// told hands over a row, unless the inbox has it already.
-func (f *following) told(e event) error {
+// handOver hands over a row, unless the inbox has it already.
+func (f *inboxFollower) handOver(e event) error {
 	var w wire.Request
 	if err := json.Unmarshal([]byte(e.data), &w); err != nil {
 		return err
@@ -307,14 +307,14 @@ func (f *following) told(e event) error {
 	return f.give(s)
 }
 
-func (f *following) give(s permissions.RequestView) error {
+func (f *inboxFollower) give(s permissions.RequestView) error {
 	f.failed = f.handle(s)
 	return f.failed
 }
 
 // synced hands over what is no longer pending, or is about to be sent again, and reports that the connection is back. The
 // rows that it reads may be newer than what the stream sends next.
-func (f *following) synced(ctx context.Context) error {
+func (f *inboxFollower) synced(ctx context.Context) error {
 	for id, k := range f.known {
 		if k.current {
 			continue
@@ -349,15 +349,15 @@ func take[T any](e event, to func(T)) error {
 
 // link is a stream that reconnects.
 type link struct {
-	client *Client
-	met    bool  // a connection was complete once
-	away   bool  // the connection was lost and is not back
-	failed error // error of the callback
+	client        *Client
+	connectedOnce bool  // a connection was complete once
+	away          bool  // the connection was lost and is not back
+	failed        error // error of the callback
 }
 
-// keep reads one connection after the other until ctx ends, the callback returns an error, or the daemon refuses. The first
+// keepReading reads one connection after the other until ctx ends, the callback returns an error, or the daemon refuses. The first
 // connection must succeed; later ones are retried forever.
-func (l *link) keep(ctx context.Context, read func(context.Context) error) error {
+func (l *link) keepReading(ctx context.Context, read func(context.Context) error) error {
 	tries := wire.NewClientBackoff()
 	for {
 		err := read(ctx)
@@ -366,7 +366,7 @@ func (l *link) keep(ctx context.Context, read func(context.Context) error) error
 			return ctx.Err()
 		case l.failed != nil:
 			return l.failed
-		case !l.met || !wire.IsConnectionError(err):
+		case !l.connectedOnce || !wire.IsConnectionError(err):
 			return err
 		}
 		if !l.away {
@@ -384,5 +384,5 @@ func (l *link) isUp() {
 	if l.away {
 		l.client.Back()
 	}
-	l.met, l.away = true, false
+	l.connectedOnce, l.away = true, false
 }

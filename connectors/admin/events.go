@@ -152,7 +152,7 @@ func (s *eventStream) catchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.tell(list); err != nil {
+		if err := s.sendEvents(list); err != nil {
 			return err
 		}
 		if seen <= s.place {
@@ -170,7 +170,7 @@ func (s *eventStream) catchUp(ctx context.Context) error {
 // enough is how many bytes of events are written at once, and flushed.
 const enough = 64 << 10
 
-func (s *eventStream) tell(list []permissions.Event) error {
+func (s *eventStream) sendEvents(list []permissions.Event) error {
 	var b bytes.Buffer
 	for i, h := range list {
 		data, err := wire.Encode(server.EventOf(h))
@@ -195,19 +195,19 @@ func (s *eventStream) tell(list []permissions.Event) error {
 // connection must succeed; later ones are retried forever and resume. A position that the daemon no longer keeps is a
 // *permissions.Refusal with CodeGone.
 func (c *Client) Events(ctx context.Context, after int64, handle func(wire.Event) error) error {
-	l := &listening{link: link{client: c}, handle: handle, place: after}
-	return l.keep(ctx, l.listen)
+	l := &eventFollower{link: link{client: c}, handle: handle, place: after}
+	return l.keepReading(ctx, l.listen)
 }
 
-// listening is the event stream across reconnections.
-type listening struct {
+// eventFollower is the event stream across reconnections.
+type eventFollower struct {
 	link
 	handle func(wire.Event) error
 	place  int64 // the last seq from the daemon
 }
 
 // listen reads one connection to its end.
-func (l *listening) listen(ctx context.Context) error {
+func (l *eventFollower) listen(ctx context.Context) error {
 	header := l.client.header("")
 	if l.place != FromNow {
 		header.Set("Last-Event-ID", strconv.FormatInt(l.place, 10))
@@ -223,17 +223,17 @@ func (l *listening) listen(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(wire.ErrLost, err)
 		}
-		if !l.met || l.away {
+		if !l.connectedOnce || l.away {
 			l.isUp() // the first message is the position
 		}
-		if err := l.heard(e); err != nil {
+		if err := l.handleEvent(e); err != nil {
 			return err
 		}
 	}
 }
 
-// heard handles one message and advances the position.
-func (l *listening) heard(e event) error {
+// handleEvent handles one message and advances the position.
+func (l *eventFollower) handleEvent(e event) error {
 	seq, err := strconv.ParseInt(e.id, 10, 64)
 	if err != nil {
 		return fmt.Errorf("read the place of an event: %w", err)

@@ -38,7 +38,7 @@ func TestAStreamThatIsBehind(t *testing.T) {
 	defer c.Close()
 	var told []string
 	const gone, other permissions.ID = "01J0000000000000000000000A", "01J0000000000000000000000B"
-	f := &following{link: link{client: c}, known: map[permissions.ID]known{gone: {revision: 3}}}
+	f := &inboxFollower{link: link{client: c}, known: map[permissions.ID]known{gone: {revision: 3}}}
 	f.handle = func(s permissions.RequestView) error {
 		told = append(told, string(s.Request.ID)+" "+string(s.Request.State))
 		return nil
@@ -49,7 +49,7 @@ func TestAStreamThatIsBehind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.told(event{id: fmt.Sprintf("%s:%d", id, revision), kind: eventRequest, data: string(row)}); err != nil {
+		if err := f.handOver(event{id: fmt.Sprintf("%s:%d", id, revision), kind: eventRequest, data: string(row)}); err != nil {
 			t.Fatal(err)
 		}
 	}

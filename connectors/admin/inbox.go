@@ -211,7 +211,7 @@ func (s *stream) snapshot(ctx context.Context) error {
 			if slices.ContainsFunc(p.Copies, s.toCome) {
 				continue
 			}
-			if err := s.tell(ctx, p); err != nil {
+			if err := s.sendView(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -234,7 +234,7 @@ func (s *stream) deliver(ctx context.Context, p delivery) error {
 	if err != nil {
 		return err
 	}
-	return s.tell(ctx, standing)
+	return s.sendView(ctx, standing)
 }
 
 // pass sends an event that is not a request.
@@ -264,7 +264,7 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	if !known && q.State == permissions.Pending && slices.ContainsFunc(standing.Copies, s.toCome) {
 		return nil
 	}
-	if err := s.tell(ctx, standing); err != nil {
+	if err := s.sendView(ctx, standing); err != nil {
 		return err
 	}
 	if !asked {
@@ -278,7 +278,7 @@ func (s *stream) toCome(c permissions.Copy) bool {
 	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == "" && c.DueAt.After(time.Now())
 }
 
-func (s *stream) tell(ctx context.Context, p permissions.RequestView) error {
+func (s *stream) sendView(ctx context.Context, p permissions.RequestView) error {
 	q := p.Request
 	if old, known := s.seen[q.ID]; known && q.Revision <= old.revision {
 		return nil

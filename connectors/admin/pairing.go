@@ -184,7 +184,7 @@ func fromLock(l permissions.Locked, over bool) Lock {
 		Person: l.Person, Locked: !over, LockedAt: l.At.UTC(), LockedBy: l.By, Via: l.Via,
 		Holds: l.OtherNames, Already: l.Already, Unsaved: l.Unsaved != nil,
 		Unlocking: wire.Map(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their accounts
-		Voided:    plainly(l.Voided), Used: plainly(l.Used), Revoked: wire.Map(l.Revoked, revokedOf),
+		Voided:    wireRequests(l.Voided), Used: wireRequests(l.Used), Revoked: wire.Map(l.Revoked, revokedOf),
 	}
 }
 
@@ -197,7 +197,7 @@ type lockInput struct {
 
 func (r *routes) registerLocks() {
 	lock := long(post("lock", "/v1/people/{name}/lock", "Have nothing count that comes from a person's accounts"))
-	serve(r, lock, slow(func(ctx context.Context, in *lockInput) (Lock, error) {
+	serve(r, lock, finishInBackground(func(ctx context.Context, in *lockInput) (Lock, error) {
 		l, err := r.engine.Lock(ctx, who(ctx), in.Name, in.Body.Since)
 		return fromLock(l, false), err
 	}))
@@ -303,7 +303,7 @@ func (c *Client) SetAway(ctx context.Context, _ connectors.Identity, until time.
 	return err
 }
 
-func plainly(all []permissions.Request) []wire.Request {
+func wireRequests(all []permissions.Request) []wire.Request {
 	return wire.Map(all, func(q permissions.Request) wire.Request { return wire.From(permissions.RequestView{Request: q}, true) })
 }
 

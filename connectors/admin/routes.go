@@ -50,9 +50,9 @@ func long(o huma.Operation) huma.Operation {
 	return o
 }
 
-// slow is a handler of what is finished once it has begun, however many rows that changes. If that takes longer than a call may, the
-// answer says so.
-func slow[I, O any](handle func(context.Context, *I) (O, error)) func(context.Context, *I) (O, error) {
+// finishInBackground is a handler of what is finished once it has begun, however many rows that changes. If that takes longer than a call
+// may, the answer says so.
+func finishInBackground[I, O any](handle func(context.Context, *I) (O, error)) func(context.Context, *I) (O, error) {
 	return func(ctx context.Context, in *I) (out O, err error) {
 		answered := make(chan error, 1)
 		var told O
@@ -103,17 +103,17 @@ func (r *routes) registerRequests() {
 	show := get("show", "/v1/requests/{id}", "Show one request by its id or its code")
 	serve(r, show, func(ctx context.Context, in *named) (wire.Request, error) {
 		found, err := r.engine.Show(ctx, who(ctx), in.ID)
-		return told(r.engine.WithRecentActivity(ctx, who(ctx), found), err)
+		return requestOrError(r.engine.WithRecentActivity(ctx, who(ctx), found), err)
 	})
 	serve(r, get("history", "/v1/history", "List what is settled, oldest first, without details"), r.history)
 	huma.Register(r.srv.API, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
 	cancel := post("cancel", "/v1/requests/{id}/cancel", "Withdraw a pending request")
 	serve(r, cancel, func(ctx context.Context, in *named) (wire.Request, error) {
-		return told(r.engine.Cancel(ctx, who(ctx), in.ID))
+		return requestOrError(r.engine.Cancel(ctx, who(ctx), in.ID))
 	})
 	void := post("void", "/v1/requests/{id}/void", "Take back an approval that was not used")
 	serve(r, void, func(ctx context.Context, in *named) (wire.Request, error) {
-		return told(r.engine.Void(ctx, who(ctx), in.ID))
+		return requestOrError(r.engine.Void(ctx, who(ctx), in.ID))
 	})
 	huma.Register(r.srv.API, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
 }
@@ -162,7 +162,7 @@ func (r *routes) history(ctx context.Context, in *historyInput) ([]wire.Request,
 	}), err
 }
 
-func told(s permissions.RequestView, err error) (wire.Request, error) {
+func requestOrError(s permissions.RequestView, err error) (wire.Request, error) {
 	if err != nil {
 		return wire.Request{}, err
 	}
@@ -182,19 +182,19 @@ func (r *routes) decide(ctx context.Context, in *decideInput) (*struct{ Body wir
 	d.From = who(ctx)
 	after, err := r.engine.OnPermission(ctx, d)
 	if err == nil {
-		return &struct{ Body wire.Request }{r.around(ctx, after)}, nil
+		return &struct{ Body wire.Request }{r.withCopies(ctx, after)}, nil
 	}
 	refused := r.srv.Refuse(err)
 	var p *wire.Problem
 	if after.ID != "" && errors.As(refused, &p) {
-		w := r.around(ctx, after)
+		w := r.withCopies(ctx, after)
 		p.Request = &w
 	}
 	return nil, refused
 }
 
-// around adds the copies and waiters to q. The decision is returned even if they cannot be read.
-func (r *routes) around(ctx context.Context, q permissions.Request) wire.Request {
+// withCopies adds the copies and waiters to q. The decision is returned even if they cannot be read.
+func (r *routes) withCopies(ctx context.Context, q permissions.Request) wire.Request {
 	s, err := r.engine.View(ctx, q)
 	if err != nil {
 		s = permissions.RequestView{Request: q}
@@ -403,7 +403,7 @@ func (r *routes) registerGrants() {
 		return revokedOf(took), err
 	})
 	stop := long(post("stop", "/v1/stop-all", "Cancel all that is pending, and refuse what is new"))
-	serve(r, stop, slow(func(ctx context.Context, _ *struct{}) (stopped, error) {
+	serve(r, stop, finishInBackground(func(ctx context.Context, _ *struct{}) (stopped, error) {
 		n, err := r.engine.StopAll(ctx, who(ctx))
 		return stopped{Cancelled: n}, err
 	}))
@@ -412,7 +412,7 @@ func (r *routes) registerGrants() {
 		return struct{}{}, r.engine.Resume(ctx, who(ctx))
 	})
 	stopAgent := long(post("stop-agent", "/v1/agents/{name}/stop", "Deny what an agent waits for, and refuse what it asks"))
-	serve(r, stopAgent, slow(func(ctx context.Context, in *personInput) (StoppedAgent, error) {
+	serve(r, stopAgent, finishInBackground(func(ctx context.Context, in *personInput) (StoppedAgent, error) {
 		l, n, err := r.engine.StopAgent(ctx, who(ctx), in.Name)
 		return stoppedAgent(l, n), err
 	}))
@@ -463,7 +463,7 @@ func (r *routes) trust(ctx context.Context, in *trusting) (wire.Grant, error) {
 }
 
 func revokedOf(took permissions.Revoked) revoked {
-	return revoked{wire.FromGrant(took.Grant), plainly(took.Ran)}
+	return revoked{wire.FromGrant(took.Grant), wireRequests(took.Ran)}
 }
 
 // Void withdraws an unused approval, by its request's id or code, and the grants that it created.

@@ -83,19 +83,19 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 
 // A reader gets its position before the first event, and can resume there.
 func TestTheFirstThingAReaderIsToldIsItsPlace(t *testing.T) {
-	l := &listening{place: FromNow}
-	if err := l.heard(event{id: "7"}); err != nil || l.place != 7 {
+	l := &eventFollower{place: FromNow}
+	if err := l.handleEvent(event{id: "7"}); err != nil || l.place != 7 {
 		t.Errorf("at %d, %v", l.place, err)
 	}
 	l.handle = func(e wire.Event) error { return fmt.Errorf("told of %d", e.Seq) }
-	if err := l.heard(event{id: "7", kind: "REQUEST_USED", data: `{"seq":7}`}); err != nil {
+	if err := l.handleEvent(event{id: "7", kind: "REQUEST_USED", data: `{"seq":7}`}); err != nil {
 		t.Errorf("what lies before the place was handed over: %v", err)
 	}
-	if err := l.heard(event{id: "9", kind: "REQUEST_USED", data: `{"seq":9}`}); err == nil || l.place != 7 {
+	if err := l.handleEvent(event{id: "9", kind: "REQUEST_USED", data: `{"seq":9}`}); err == nil || l.place != 7 {
 		t.Errorf("at %d, %v: what was not taken is told again", l.place, err)
 	}
 	for _, e := range []event{{id: "x"}, {id: "10", kind: "REQUEST_USED", data: "{"}} {
-		if err := l.heard(e); err == nil || errors.Is(err, l.failed) {
+		if err := l.handleEvent(e); err == nil || errors.Is(err, l.failed) {
 			t.Errorf("%+v: %v", e, err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestWhatTakesLongerThanACallSaysSo(t *testing.T) {
 		ended := make(chan int, 1)
 		for _, takes := range []time.Duration{0, time.Second, wire.MaxWait + time.Second} {
 			ctx, leave := context.WithCancel(t.Context())
-			n, err := slow(func(ctx context.Context, n *int) (int, error) {
+			n, err := finishInBackground(func(ctx context.Context, n *int) (int, error) {
 				_ = timing.Pause(ctx, takes)
 				ended <- *n
 				return *n, map[bool]error{true: permissions.OperatorOnly()}[takes == time.Second]
@@ -123,7 +123,7 @@ func TestWhatTakesLongerThanACallSaysSo(t *testing.T) {
 				t.Errorf("after %s: %d, %v", takes, n, err)
 			}
 		}
-		_, err := slow(func(context.Context, *int) (int, error) { panic("boom") })(t.Context(), nil)
+		_, err := finishInBackground(func(context.Context, *int) (int, error) { panic("boom") })(t.Context(), nil)
 		if err == nil || !strings.Contains(err.Error(), "boom") {
 			t.Errorf("a panic: %v", err)
 		}

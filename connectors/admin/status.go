@@ -143,7 +143,7 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	}
 	for _, m := range r.engine.MissingRows() {
 		if id.Operator {
-			s.Missing = append(s.Missing, closes(m))
+			s.Missing = append(s.Missing, closingCommand(m))
 		}
 	}
 	for _, l := range r.engine.Locks() {
@@ -156,8 +156,8 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	return s, nil
 }
 
-// closes is the command that closes a missing row.
-func closes(r permissions.Record) string {
+// closingCommand is the command that closes a missing row.
+func closingCommand(r permissions.Record) string {
 	switch r.Type {
 	case permissions.GrantRevoked:
 		return "daycared revoke " + r.RowName()
@@ -222,9 +222,9 @@ func (s *Status) reach(contacts []connectors.Contact, sees func(name string) boo
 				p.Via = append(p.Via, c.Channel)
 			case err != nil:
 				why = append(why, err.Error())
-				p.Text = besides(p.Text, err.Error())
+				p.Text = joinTexts(p.Text, err.Error())
 			default:
-				p.Text = besides(p.Text, c.Channel+": "+ch.Text)
+				p.Text = joinTexts(p.Text, c.Channel+": "+ch.Text)
 			}
 		}
 		if len(ch.Reaches) == 0 && ch.OK {
@@ -245,7 +245,7 @@ func (s *Status) reach(contacts []connectors.Contact, sees func(name string) boo
 	}
 }
 
-func besides(text, more string) string {
+func joinTexts(text, more string) string {
 	switch {
 	case text == "":
 		return more

@@ -41,7 +41,7 @@ import (
 // Options are what a card depends on besides its request. The zero Options are valid.
 type Options struct {
 	Heading       string         // before the title, as in 1/5
-	Who           string         // replaces the request's words for the asking agent
+	AgentLabel    string         // replaces the request's words for the asking agent
 	Self          string         // the person whose decisions read "you"
 	Now           time.Time      // zero: nothing is said relative to it
 	Location      *time.Location // for times of day; nil: UTC
@@ -80,19 +80,19 @@ func Card(p connectors.Prompt, o Options) string {
 // fill adds the rows of a card.
 func (s *sheet) fill(p connectors.Prompt, o Options) {
 	r := p.Request
-	s.context(r, s.ask(r, o), o)
+	s.addContext(r, s.addAsk(r, o), o)
 	if p.Hasty {
 		s.row(o.Text("You approved five within 20 s: read this one. It can be allowed 2 s after it was shown."))
 	}
-	if s.terms(r, o); r.OnlyTitle && r.State == permissions.Pending {
+	if s.addTerms(r, o); r.OnlyTitle && r.State == permissions.Pending {
 		s.row(o.Text("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too."))
 	}
 	if r.Kind != permissions.KindClarification { // its answers permit nothing
-		s.lately(p.Request.Kind, p.Lately, o)
+		s.addRecent(p.Request.Kind, p.Recent, o)
 	}
-	s.place(r)
+	s.addPlace(r)
 	s.in = inCode
-	s.row(o.Sprintf(LastRow, coded(Visible(s.brief(p.Code))), Until(r, o)))
+	s.row(o.Sprintf(LastRow, codeSpan(Visible(s.brief(p.Code))), Until(r, o)))
 }
 
 // LastRow is the last row of a card: the request's code and its deadline.
@@ -116,8 +116,8 @@ func Until(r permissions.Request, o Options) string {
 	return text
 }
 
-// ask adds who wants what, and returns it.
-func (s *sheet) ask(r permissions.Request, o Options) (all []act) {
+// addAsk adds who wants what, and returns it.
+func (s *sheet) addAsk(r permissions.Request, o Options) (all []act) {
 	o.few = s.short
 	all = acts(r, o)
 	s.few = s.few || slices.ContainsFunc(all, func(a act) bool { return a.cut })
@@ -175,8 +175,8 @@ func (s *sheet) verb(a act) string {
 	return a.verb
 }
 
-// context adds with what a call runs, and what the agent says about it.
-func (s *sheet) context(r permissions.Request, all []act, o Options) {
+// addContext adds with what a call runs, and what the agent says about it.
+func (s *sheet) addContext(r permissions.Request, all []act, o Options) {
 	s.in = inNeeds
 	if r.Kind != permissions.KindPermission && len(r.Missing()) > 0 {
 		s.row(o.Text("It also needs:"))
@@ -188,7 +188,7 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		if r.Cwd != "" {
 			says = strings.TrimPrefix(name, r.Cwd+"/")
 		}
-		s.row(o.Sprintf("As the hook says, %s leads to %s.", coded(named(says)), coded(named(leads[name]))))
+		s.row(o.Sprintf("As the hook says, %s leads to %s.", codeSpan(quoteName(says)), codeSpan(quoteName(leads[name]))))
 	}
 	if r.LeadsUnknown() {
 		s.row(o.Text("The hook could not look at every file that it names: one may lead elsewhere."))
@@ -197,7 +197,7 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		s.row(o.Text("It does what its agent's files say: of commands in them nobody is asked."))
 	}
 	s.in = inEnvironment
-	s.environment(r)
+	s.addEnvironment(r)
 	s.in = inWarnings
 	risks := risk.RisksOf(r)
 	for _, a := range all {
@@ -213,7 +213,7 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 				commands = append(commands, a.body...)
 			}
 		}
-		s.row(capital(strings.Join(saying(risks, strings.Join(commands, "\n"), false, o), "; ")) + ".")
+		s.row(capital(strings.Join(whyHighRisk(risks, strings.Join(commands, "\n"), false, o), "; ")) + ".")
 	}
 	warns := func() []string { return warnings(r, o.Language) }
 	if o.drawn != nil {
@@ -226,23 +226,23 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 	if len(r.Calls) == 0 && all[0].described {
 		s.row(o.Text("The agent describes it as:"))
 	}
-	s.said("It says:", r.Reason, o)
+	s.addWords("It says:", r.Reason, o)
 	s.in = inMessage
 	if r.Kind == permissions.KindPermission || r.Kind == permissions.KindTool {
-		s.said("Message:", r.Message, o)
+		s.addWords("Message:", r.Message, o)
 	}
 	s.in = inDetails
 	label, plan := i18n.Phrase("Details:"), i18n.Phrase("The plan:")
 	if text, _ := r.Plan(); text != "" {
-		s.said(plan, text, o)
+		s.addWords(plan, text, o)
 	} else if r.Plans() {
 		label = plan
 	}
-	s.said(label, r.Details, o)
+	s.addWords(label, r.Details, o)
 }
 
-// said adds an agent's words. The reason needs no label, except below other words.
-func (s *sheet) said(label i18n.Phrase, text string, o Options) {
+// addWords adds an agent's words. The reason needs no label, except below other words.
+func (s *sheet) addWords(label i18n.Phrase, text string, o Options) {
 	if text == "" {
 		return
 	}
@@ -256,23 +256,23 @@ func (s *sheet) said(label i18n.Phrase, text string, o Options) {
 	s.block(Words, "", words(text, o.source(prose)))
 }
 
-// environment adds the names of a call's variables and the hash of their values.
-func (s *sheet) environment(r permissions.Request) {
+// addEnvironment adds the names of a call's variables and the hash of their values.
+func (s *sheet) addEnvironment(r permissions.Request) {
 	if len(r.EnvNames) == 0 && r.EnvHash == "" {
 		return
 	}
 	names := ""
 	for _, name := range r.EnvNames {
-		names += coded(named(name)) + " "
+		names += codeSpan(quoteName(name)) + " "
 	}
 	if names != "" {
 		names += "· "
 	}
-	s.row(s.Sprintf("Environment: %svalues %s", names, coded(named(r.EnvHash))))
+	s.row(s.Sprintf("Environment: %svalues %s", names, codeSpan(quoteName(r.EnvHash))))
 }
 
-// terms adds how the request is decided.
-func (s *sheet) terms(r permissions.Request, o Options) {
+// addTerms adds how the request is decided.
+func (s *sheet) addTerms(r permissions.Request, o Options) {
 	s.in = inTerms
 	if r.ExceededRate > 0 {
 		s.row(o.Plural(r.ExceededRate, "Asked because it is beyond the %d call a minute that may run unasked.|"+
@@ -304,7 +304,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 	case r.DeniedIfUnanswered():
 		s.row(o.Sprintf("If nobody answers by %s, it is not answered.", Until(r, o)))
 	case r.Kind == permissions.KindClarification && len(r.Choices) > 0:
-		s.row(o.Sprintf("If nobody answers by %s: %s", Until(r, o), coded(quote(line(brief(r.Choices[0], maxName), o.source(prose))))))
+		s.row(o.Sprintf("If nobody answers by %s: %s", Until(r, o), codeSpan(quote(line(brief(r.Choices[0], maxName), o.source(prose))))))
 	case r.Mode == permissions.ModeContinue:
 		s.row(o.Sprintf("If nobody answers by %s, it continues.", Until(r, o)))
 	}
@@ -313,16 +313,16 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 // maxDone limits what an agent did before on a card, in characters.
 const maxDone = 28
 
-// lately adds what the agent did before, in one row.
-func (s *sheet) lately(kind permissions.Kind, did permissions.RecentActivity, o Options) {
-	s.in = inLately
+// addRecent adds what the agent did before, in one row.
+func (s *sheet) addRecent(kind permissions.Kind, did permissions.RecentActivity, o Options) {
+	s.in = inRecent
 	var facts []string
 	if did.Allowed+did.Denied > 0 {
 		minutes := int(permissions.RecentSpan.Minutes())
 		facts = append(facts, o.Sprintf("last %d min: %d allowed, %d denied", minutes, did.Allowed, did.Denied))
 		var last []string
 		for _, r := range did.Last {
-			last = append(last, outcomeSign(r)+coded(brief(doing(r, o), maxDone)))
+			last = append(last, outcomeSign(r)+codeSpan(brief(doing(r, o), maxDone)))
 		}
 		if len(last) > 0 {
 			facts[0] += ": " + strings.Join(last, ", ")
@@ -345,7 +345,7 @@ func (s *sheet) lately(kind permissions.Kind, did permissions.RecentActivity, o 
 		text string
 	}{{"its session is %s", did.Title}, {"it was last told %s", did.Prompt}} {
 		if text := strings.Join(strings.Fields(told.text), " "); text != "" {
-			facts = append(facts, o.Sprintf(told.form, coded(quote(line(brief(text, permissions.MaxPrompt), o.source(prose))))))
+			facts = append(facts, o.Sprintf(told.form, codeSpan(quote(line(brief(text, permissions.MaxPrompt), o.source(prose))))))
 		}
 	}
 	if len(facts) > 0 {
@@ -374,13 +374,13 @@ func outcomeSign(r permissions.Request) string {
 	return ""
 }
 
-// place adds where the call runs (a claim unless the agent is ours), by which tool, and who vouches for the name.
-func (s *sheet) place(r permissions.Request) {
+// addPlace adds where the call runs (a claim unless the agent is ours), by which tool, and who vouches for the name.
+func (s *sheet) addPlace(r permissions.Request) {
 	s.in = inPlace
 	var facts []string
 	for _, text := range []string{r.Host, r.Cwd} {
 		if text != "" {
-			facts = append(facts, coded(named(text)))
+			facts = append(facts, codeSpan(quoteName(text)))
 		}
 	}
 	if len(facts) > 0 && r.Host == "" {
@@ -458,11 +458,11 @@ func capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// who is the asking agent. Whether its name is proven is said in [sheet.place].
+// who is the asking agent. Whether its name is proven is said in [sheet.addPlace].
 func (s *sheet) who(r permissions.Request, o Options) string {
 	switch {
-	case o.Who != "":
-		return Visible(s.brief(o.Who))
+	case o.AgentLabel != "":
+		return Visible(s.brief(o.AgentLabel))
 	case r.Agent != "":
 		return inTitleName(s.brief(r.Agent))
 	}
@@ -483,8 +483,8 @@ func (s *sheet) brief(text string) string {
 	return text
 }
 
-// Masks reports whether a card of r masks a secret, which [Options.Reveal] shows.
-func Masks(r permissions.Request) bool {
+// HasSecret reports whether a card of r masks a secret, which [Options.Reveal] shows.
+func HasSecret(r permissions.Request) bool {
 	p := connectors.Prompt{Request: r}
 	return Card(p, Options{}) != Card(p, Options{Reveal: true})
 }
@@ -545,9 +545,9 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	whole := newSheet(o)
 	whole.fill(p, o)
 	m, fits := l.whole(whole)
-	if !fits && len(whole.of(inLately)) > 0 { // not worth a file
-		p.Lately = permissions.RecentActivity{}
-		whole.rows = slices.DeleteFunc(whole.rows, func(r row) bool { return r.in == inLately })
+	if !fits && len(whole.of(inRecent)) > 0 { // not worth a file
+		p.Recent = permissions.RecentActivity{}
+		whole.rows = slices.DeleteFunc(whole.rows, func(r row) bool { return r.in == inRecent })
 		m, fits = l.whole(whole)
 	}
 	if fits {
@@ -556,7 +556,7 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	short := &sheet{Language: o.Language, width: whole.width, short: true}
 	short.fill(p, o)
 	if d, ok := diffOf(p, o); ok && (l.Document == 0 || len(d.Body) <= l.Document) {
-		if c := l.choose(short.noted(d, false, nil)); c.ok && c.rest {
+		if c := l.choose(short.withNote(d, false, nil)); c.ok && c.rest {
 			return Message{Document: &d, Text: text(c.rows), Parts: parts(c.rows), Unseen: !c.seen}
 		}
 	}
@@ -565,7 +565,7 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	if l.Document != 0 && len(d.Body) > l.Document {
 		m = Message{TooBig: true}
 	}
-	c := l.choose(short.noted(d, m.TooBig, summary(p.Request, o.Language)))
+	c := l.choose(short.withNote(d, m.TooBig, summary(p.Request, o.Language)))
 	if !c.ok {
 		m.TooBig = true
 		told := o.Sprintf("A request is too big to be shown here; it cannot be allowed here. Its code: %s", Visible(short.brief(p.Code)))
@@ -624,8 +624,8 @@ func document(p connectors.Prompt, name, mediaType, text, caption string) Docume
 	}
 }
 
-// noted is s with our summary and where the complete card is.
-func (s *sheet) noted(d Document, big bool, summary []string) *sheet {
+// withNote is s with our summary and where the complete card is.
+func (s *sheet) withNote(d Document, big bool, summary []string) *sheet {
 	with := *s
 	s = &with
 	s.rows, s.in = slices.Clip(s.rows), inSummary
@@ -637,22 +637,22 @@ func (s *sheet) noted(d Document, big bool, summary []string) *sheet {
 		s.row(s.Sprintf("Too big to be shown here whole (%d bytes): it cannot be allowed here.", len(d.Body)))
 		return s
 	}
-	s.row(s.Sprintf("All of it is in the file above: %s", coded(d.Name)))
+	s.row(s.Sprintf("All of it is in the file above: %s", codeSpan(d.Name)))
 	return s
 }
 
-// maxWhole is how many requests a [Whole] remembers.
+// maxWhole is how many requests a [FitCache] remembers.
 const maxWhole = 10_000
 
-// Whole caches whether a channel can show a request completely, because that takes rendering its card. Its zero value is
+// FitCache caches whether a channel can show a request completely, because that takes rendering its card. Its zero value is
 // ready. It is safe for concurrent use.
-type Whole struct {
+type FitCache struct {
 	mu   sync.Mutex
 	fits map[permissions.ID]bool
 }
 
 // Note records whether a request fits.
-func (w *Whole) Note(id permissions.ID, fits bool) {
+func (w *FitCache) Note(id permissions.ID, fits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fits == nil || len(w.fits) >= maxWhole {
@@ -662,7 +662,7 @@ func (w *Whole) Note(id permissions.ID, fits bool) {
 }
 
 // Fits reports whether p fits, from the cache or by calling tooBig.
-func (w *Whole) Fits(p connectors.Prompt, tooBig func(connectors.Prompt) bool) bool {
+func (w *FitCache) Fits(p connectors.Prompt, tooBig func(connectors.Prompt) bool) bool {
 	w.mu.Lock()
 	fits, known := w.fits[p.Request.ID]
 	w.mu.Unlock()

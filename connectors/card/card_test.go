@@ -151,7 +151,7 @@ an agent of daycared
 K7F3Q · until 14:15 UTC`},
 		{"pause", request(permissions.KindPause, func(r *permissions.Request) {
 			r.Mode, r.Message = permissions.ModeContinue, "look at site/notes.md before it goes out."
-		}), card.Options{Now: now, Who: "the scribe"}, `
+		}), card.Options{Now: now, AgentLabel: "the scribe"}, `
 the scribe paused
 │ look at site/notes.md before it goes out.
 If nobody answers by 14:15 UTC, it continues.
@@ -325,7 +325,7 @@ func TestNothingIsHidden(t *testing.T) {
 				p := connectors.Prompt{Request: r, Code: evil, To: connectors.Person{Name: evil}}
 				for what, text := range map[string]string{
 					"Card":    card.Card(p, card.Options{Width: 80, Heading: evil, Now: now}),
-					"Card as": card.Card(p, card.Options{Width: 80, Who: evil}),
+					"Card as": card.Card(p, card.Options{Width: 80, AgentLabel: evil}),
 					"Wants":   card.Wants(r),
 					"Settled": card.Settled(r, card.Options{Notes: []string{evil}}),
 				} {
@@ -609,7 +609,7 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 		{"nothing", permissions.RecentActivity{}, "fay", i18n.English, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := connectors.Prompt{Request: call("ls", permissions.Pending), Code: "K7F3Q", Lately: c.did}
+			p := connectors.Prompt{Request: call("ls", permissions.Pending), Code: "K7F3Q", Recent: c.did}
 			m := card.Fit(p, card.Options{Self: c.self, Language: c.in}, card.Limits{})
 			got := ""
 			for _, part := range m.Parts {
@@ -622,7 +622,7 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 				got += "\n"
 			}
 			if c.want == "" {
-				if p.Lately = (permissions.RecentActivity{}); strings.Contains(got, "allowed") {
+				if p.Recent = (permissions.RecentActivity{}); strings.Contains(got, "allowed") {
 					t.Errorf("a row about nothing:\n%s", got)
 				}
 			} else if !strings.Contains("\n"+got, "\n"+c.want+"\n") {
@@ -638,7 +638,7 @@ func TestWhatItsAgentDidBeforeMakesNoFile(t *testing.T) {
 		Kind: permissions.KindTool, Tool: "look", Caller: permissions.Caller{Name: "coder"}, Input: json.RawMessage(`{"at":"x"}`),
 	}}
 	size := len(card.Fit(p, card.Options{}, card.Limits{}).Text)
-	p.Lately = permissions.RecentActivity{Allowed: 1}
+	p.Recent = permissions.RecentActivity{Allowed: 1}
 	long := card.Fit(p, card.Options{}, card.Limits{}).Text
 	if len(long) <= size {
 		t.Fatalf("no row:\n%s", long)

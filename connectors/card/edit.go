@@ -89,7 +89,7 @@ func (e edit) name() string {
 
 // title is what the call does in our words, such as: to edit notes.md +5 −2 (only white space).
 func (e edit) title(name func(string) string) string {
-	what := coded(name(e.name()))
+	what := codeSpan(name(e.name()))
 	if e.Files > 1 {
 		what += e.o.Plural(e.Files-1, " and %d other file| and %d other files")
 	}

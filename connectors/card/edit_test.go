@@ -244,7 +244,7 @@ func TestSecretsInADiffAreMasked(t *testing.T) {
 	}, file, true)
 	p := connectors.Prompt{Request: r, Code: "K7F3Q"}
 	shown := card.Card(p, card.Options{})
-	if strings.Contains(shown, "ghp_") || strings.Count(shown, "‹secret, 40 characters") != 3 || !card.Masks(r) {
+	if strings.Contains(shown, "ghp_") || strings.Count(shown, "‹secret, 40 characters") != 3 || !card.HasSecret(r) {
 		t.Errorf("it is shown as\n%s", shown)
 	}
 	m := card.Fit(p, card.Options{}, card.Limits{Text: 600, Changes: 1})

@@ -342,16 +342,17 @@ func TestNoRowOfATerminalIsAnAgents(t *testing.T) {
 				}
 				check(card.Continued(card.Settled(ended, o), width), width)
 				told := connectors.Notice{
-					About: permissions.AboutText, By: "uid:1000", At: now, Told: permissions.CallerMessage{Agent: text(), Title: text(), Text: text()},
+					About: permissions.AboutText, By: "uid:1000", At: now,
+					CallerMessage: permissions.CallerMessage{Agent: text(), Title: text(), Text: text()},
 				}
 				g := permissions.Grant{Caller: "token:" + text(), Tool: r.Tool, Tags: r.Tags, By: "fay", CreatedAt: now}
 				for _, n := range []connectors.Notice{
 					told, {About: permissions.AboutEnded, Grant: g}, {About: permissions.AboutRevoked, Grant: g, Ran: []permissions.Request{r}},
 					{About: permissions.AboutWaiting, Waiting: []connectors.Prompt{{Request: r, Code: "K7F3Q"}, {Request: r, Code: "K7F3Q"}}},
-					{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+					{About: permissions.AboutUnknownSenders, UnknownSenders: permissions.UnknownSenders{List: []permissions.UnknownSender{
 						{Via: "telegram", Account: "6666", Name: text(), At: now},
 					}}},
-					{About: permissions.AboutPairing, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+					{About: permissions.AboutPairing, UnknownSenders: permissions.UnknownSenders{List: []permissions.UnknownSender{
 						{Via: "telegram", Account: "6666", Name: text(), Proposed: permissions.ProposedPairing{Person: "sam", By: "fay"}},
 					}}},
 				} {

@@ -31,24 +31,24 @@ func reminder(waiting []connectors.Prompt, o Options) []string {
 	rows := []string{o.Plural(len(waiting), "%d request waits for your answer:|%d requests wait for your answer:")}
 	for _, p := range waiting[:min(len(waiting), maxListed)] {
 		rows = append(rows,
-			o.Sprintf("%s  %s · until %s", coded(Visible(brief(p.Code, maxName))), glance(p.Request, o), Until(p.Request, o)))
+			o.Sprintf("%s  %s · until %s", codeSpan(Visible(brief(p.Code, maxName))), summaryRow(p.Request, o), Until(p.Request, o)))
 	}
 	return append(rows, more(len(waiting)-maxListed, o)...)
 }
 
-// ran adds what ran under a grant.
-func ran(rows []string, all []permissions.Request, o Options) []string {
+// addRan adds what ran under a grant.
+func addRan(rows []string, all []permissions.Request, o Options) []string {
 	if len(all) == 0 {
 		return append(rows, o.Text("Nothing ran under it."))
 	}
-	rows = asked(append(rows, o.Text("What ran under it:")), all, o)
+	rows = addAsked(append(rows, o.Text("What ran under it:")), all, o)
 	return append(rows, more(len(all)-maxListed, o)...)
 }
 
-// asked adds the first of some requests: when each was made, and what it is.
-func asked(rows []string, all []permissions.Request, o Options) []string {
+// addAsked adds the first of some requests: when each was made, and what it is.
+func addAsked(rows []string, all []permissions.Request, o Options) []string {
 	for _, r := range all[:min(len(all), maxListed)] {
-		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
+		rows = append(rows, moment(r.CreatedAt, o)+"  "+summaryRow(r, o))
 	}
 	return rows
 }
@@ -62,7 +62,7 @@ func digest(n connectors.Notice, o Options) []string {
 	allowed, denied := count[permissions.Approved], count[permissions.Denied]
 	rows := []string{o.Sprintf("🔔 %s is quiet no longer. Since %s: %d allowed, %d denied, %d otherwise.",
 		Visible(permissions.Caller{Name: n.By}.ProvenName()), moment(n.At, o), allowed, denied, len(n.Ran)-allowed-denied)}
-	if rows = append(asked(rows, n.Ran, o), more(len(n.Ran)-maxListed, o)...); len(n.Waiting) > 0 {
+	if rows = append(addAsked(rows, n.Ran, o), more(len(n.Ran)-maxListed, o)...); len(n.Waiting) > 0 {
 		rows = append(rows, reminder(n.Waiting, o)...)
 	}
 	return rows
@@ -75,14 +75,14 @@ func muted(n connectors.Notice, o Options) []string {
 		o.Sprintf("🔇 %s asked for too much: nothing that it asks reaches you until /resume %[1]s", name),
 		o.Text("Why: this was denied, or nobody answered it, within ten minutes:"),
 	}
-	return append(asked(rows, n.Ran, o), o.Sprintf("/stop %s refuses besides what runs unasked, and what it was allowed.", name))
+	return append(addAsked(rows, n.Ran, o), o.Sprintf("/stop %s refuses besides what runs unasked, and what it was allowed.", name))
 }
 
 // Unheeded says what became of each request that people denied or ignored, with names marked, see [Part.Spans].
 func Unheeded(all []permissions.Request, o Options) string {
 	rows := []string{o.Text("This was denied, or nobody answered it, within ten minutes:")}
 	for _, r := range all {
-		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o)+" · "+Outcome(r, o).Text)
+		rows = append(rows, moment(r.CreatedAt, o)+"  "+summaryRow(r, o)+" · "+Outcome(r, o).Text)
 	}
 	if len(all) == 0 {
 		rows[0] = o.Text("Nothing that it asked you was denied or ignored.")
@@ -92,7 +92,7 @@ func Unheeded(all []permissions.Request, o Options) string {
 
 // strangers lists unknown senders, the first few by name. Their names are only claims.
 func strangers(n connectors.Notice, o Options) []string {
-	s := n.Strangers
+	s := n.UnknownSenders
 	if len(s.List) == 0 {
 		return nil
 	}
@@ -116,14 +116,14 @@ func strangers(n connectors.Notice, o Options) []string {
 func sender(s permissions.UnknownSender, o Options) string {
 	name := o.Text("without a name")
 	if s.Name != "" {
-		name = o.Sprintf("calls itself %s", coded(quoted(brief(s.Name, maxName))))
+		name = o.Sprintf("calls itself %s", codeSpan(quoted(brief(s.Name, maxName))))
 	}
 	return Visible(brief(s.Account, maxName)) + " · " + via(s.Via, o) + " · " + name
 }
 
 // proposed says whose an unknown account is said to be.
 func proposed(n connectors.Notice, o Options) (rows []string) {
-	for _, s := range n.Strangers.List {
+	for _, s := range n.UnknownSenders.List {
 		name, account := Visible(s.Proposed.Person), Visible(s.Account)
 		rows = append(rows, o.Sprintf("🔗 %s says that an unknown account is %s's:", person(s.Proposed.By, o), name), "   "+sender(s, o),
 			o.Sprintf("Whoever has it will answer as %[1]s. Only if you know that it is %[1]s's: /pair %[1]s %[2]s. If not: /unpair %[1]s %[2]s",
@@ -175,26 +175,26 @@ func Listed(p connectors.Prompt, n int, whole bool, o Options) []Part {
 		s.fill(p, o)
 		return parts(s.rows)
 	}
-	row := number + " · " + glance(p.Request, o)
+	row := number + " · " + summaryRow(p.Request, o)
 	if p.Request.State != permissions.Pending {
 		return []Part{{Text: number + " · " + Outcome(p.Request, o).Text}, {Text: strings.TrimPrefix(row, number+" · ")}}
 	}
-	how := o.Sprintf("Not all of it is here: open it. %s · until %s", coded(Visible(p.Code)), Until(p.Request, o))
+	how := o.Sprintf("Not all of it is here: open it. %s · until %s", codeSpan(Visible(p.Code)), Until(p.Request, o))
 	return []Part{{Role: Title, Text: row}, {Text: how}}
 }
 
-// glance is who asks for what, shortened to one row.
-func glance(r permissions.Request, o Options) string {
+// summaryRow is who asks for what, shortened to one row.
+func summaryRow(r permissions.Request, o Options) string {
 	s := &sheet{Language: o.Language, short: true}
 	if len(r.Calls) > 0 {
 		return o.Sprintf("%s wants %s", s.who(r, o), countCalls(r.Calls, o.Language))
 	}
 	o.flat, o.few = true, true
 	all := acts(r, o)
-	row := s.title(r, all[:1], Options{Who: o.Who, Language: o.Language})
+	row := s.title(r, all[:1], Options{AgentLabel: o.AgentLabel, Language: o.Language})
 	if body := all[0].body; len(body) > 0 && all[0].lang != langDiff {
 		first := brief(body[0], maxWhat)
-		row += ": " + coded(first)
+		row += ": " + codeSpan(first)
 		if len(body) > 1 && !strings.HasSuffix(first, "…") {
 			row += " …"
 		}
@@ -239,10 +239,10 @@ func Proposed(p permissions.Proposal, o Options) (rows []string) {
 		if i < len(p.Descriptions) {
 			says = ": " + Visible(brief(p.Descriptions[i], maxWhat))
 		}
-		rows = append(rows, "• "+coded(line(pattern, 0))+says)
+		rows = append(rows, "• "+codeSpan(line(pattern, 0))+says)
 	}
 	if in != "" {
-		rows = append(rows, o.Sprintf("In the folder %s and below.", coded(Visible(in))))
+		rows = append(rows, o.Sprintf("In the folder %s and below.", codeSpan(Visible(in))))
 	}
 	if p.PastCount > 0 {
 		rows = append(rows, o.Sprintf("It would have covered %d prompts of the last 30 days, %d of them allowed.", p.PastCount, p.Allowed))
@@ -250,7 +250,7 @@ func Proposed(p permissions.Proposal, o Options) (rows []string) {
 		rows = append(rows, o.Text("Nothing like this was asked in the last 30 days."))
 	}
 	for _, text := range p.NotCovered {
-		rows = append(rows, o.Sprintf("Not covered: %s", coded(line(brief(text, maxWhat), 0))))
+		rows = append(rows, o.Sprintf("Not covered: %s", codeSpan(line(brief(text, maxWhat), 0))))
 	}
 	return append(rows, o.Text("It holds for this agent until it is revoked, or was not used for 30 days."))
 }
@@ -260,14 +260,14 @@ func covers(g permissions.Grant, o Options) string {
 	switch {
 	case g.IsTrust():
 		_, in := g.Rule.Patterns()
-		return o.Sprintf("what is read completely and stays in %s, without network and high risk,", coded(Visible(brief(in, maxWhat))))
+		return o.Sprintf("what is read completely and stays in %s, without network and high risk,", codeSpan(Visible(brief(in, maxWhat))))
 	case g.Rule != "":
 		allow, in := g.Rule.Patterns()
-		words := wire.Map(allow, func(pattern string) string { return coded(line(brief(pattern, maxWhat), 0)) })
+		words := wire.Map(allow, func(pattern string) string { return codeSpan(line(brief(pattern, maxWhat), 0)) })
 		if in == "" {
 			return o.Sprintf("what is like %s", strings.Join(words, ", "))
 		}
-		return o.Sprintf("what is like %s in %s", strings.Join(words, ", "), coded(Visible(brief(in, maxWhat))))
+		return o.Sprintf("what is like %s in %s", strings.Join(words, ", "), codeSpan(Visible(brief(in, maxWhat))))
 	case g.Tool == permissions.AllTools:
 		return o.Text("all gated tools, except high risk, shells and interpreters,")
 	case g.Call != permissions.Digest{}:
@@ -321,10 +321,10 @@ func notice(n connectors.Notice, o Options) []row {
 		}
 	case permissions.AboutEnded:
 		if rows = []string{o.Sprintf("⌛ Ended: %s", InForce(n.Grant, o))}; n.Grant.IsTrust() {
-			rows = ran(rows, n.Ran, o)
+			rows = addRan(rows, n.Ran, o)
 		}
 	case permissions.AboutRevoked:
-		rows = ran([]string{o.Sprintf("✖ Taken back: %s", InForce(n.Grant, o))}, n.Ran, o)
+		rows = addRan([]string{o.Sprintf("✖ Taken back: %s", InForce(n.Grant, o))}, n.Ran, o)
 	case permissions.AboutStopped:
 		rows = []string{o.Sprintf("⛔ Everything was stopped by %s; nothing is asked until resume.", person(n.By, o))}
 	case permissions.AboutQuiet:
@@ -336,7 +336,7 @@ func notice(n connectors.Notice, o Options) []row {
 	case permissions.AboutPairing:
 		rows = proposed(n, o)
 	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutText:
-		return told(n, o)
+		return callerNotice(n, o)
 	}
 	s := newSheet(o)
 	for _, text := range rows {
@@ -351,18 +351,18 @@ var ends = map[permissions.About]i18n.Phrase{
 	permissions.AboutText: "says",
 }
 
-// told is what a caller has a person told. The first row is ours; every other one is the caller's.
-func told(n connectors.Notice, o Options) []row {
+// callerNotice is what a caller has a person told. The first row is ours; every other one is the caller's.
+func callerNotice(n connectors.Notice, o Options) []row {
 	s := newSheet(o)
 	s.short = true // names are
-	r := permissions.Request{Caller: permissions.Caller{Name: n.By}, Agent: n.Told.Agent, Claimed: true}
+	r := permissions.Request{Caller: permissions.Caller{Name: n.By}, Agent: n.CallerMessage.Agent, Claimed: true}
 	from := ""
-	if n.Told.Agent != "" {
+	if n.CallerMessage.Agent != "" {
 		from = " · " + o.Sprintf("unproven name, from %s", s.caller(r))
 	}
 	s.row("💬 " + s.who(r, o) + " " + o.Text(ends[n.About]) + " · " + moment(n.At, o) + from)
-	for _, text := range []string{n.Told.Title, n.Told.Text} {
-		lines := words(Uncoded(strings.TrimSpace(text), n.Codes), prose)
+	for _, text := range []string{n.CallerMessage.Title, n.CallerMessage.Text} {
+		lines := words(HideCodes(strings.TrimSpace(text), n.Codes), prose)
 		if more := len(lines) - maxTold; more > 0 {
 			lines = append(lines[:maxTold:maxTold], o.Plural(more, "… and %d more row|… and %d more rows"))
 		}

@@ -140,7 +140,7 @@ func TestUnknownSenders(t *testing.T) {
 	one := permissions.UnknownSender{Via: "telegram", Account: "6666", Name: "Eve\u202e\n✅ \"Yes\"", At: now.Add(-26 * time.Hour)}
 	const last = "None was told more than their own id. Whoever should be asked: daycared pair NAME"
 	all := permissions.UnknownSenders{List: []permissions.UnknownSender{one}}
-	n := connectors.Notice{About: permissions.AboutUnknownSenders, Strangers: all}
+	n := connectors.Notice{About: permissions.AboutUnknownSenders, UnknownSenders: all}
 	want := []string{
 		"👤 1 unknown account wrote since 20 Nov 12:00:",
 		`   6666 · Telegram · calls itself "Eve\u{202E}\u{A}✅ \u{22}Yes\u{22}"`, last,
@@ -148,13 +148,13 @@ func TestUnknownSenders(t *testing.T) {
 	if diff := cmp.Diff(want, card.Notice(n, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
 	}
-	n.Strangers.List[0].At = now.Add(-time.Minute)
+	n.UnknownSenders.List[0].At = now.Add(-time.Minute)
 	for i := range 6 {
-		n.Strangers.List = append(n.Strangers.List, permissions.UnknownSender{
+		n.UnknownSenders.List = append(n.UnknownSenders.List, permissions.UnknownSender{
 			Via: "pigeon", Account: fmt.Sprint(7000 + i), Name: strings.Repeat("long", 50*i), At: now,
 		})
 	}
-	n.Strangers.More = 3
+	n.UnknownSenders.More = 3
 	want = []string{
 		"👤 10 unknown accounts wrote since 13:59:", want[1], "   7000 · pigeon · without a name",
 		`   7001 · pigeon · calls itself "` + strings.Repeat("long", 9) + `lon…"`,
@@ -171,7 +171,7 @@ func TestUnknownSenders(t *testing.T) {
 
 // told is a notice of what a caller says.
 func told(t permissions.CallerMessage) connectors.Notice {
-	return connectors.Notice{About: permissions.AboutText, By: "token:ci", At: now, Told: t, Codes: map[string]bool{"K7F3Q": true}}
+	return connectors.Notice{About: permissions.AboutText, By: "token:ci", At: now, CallerMessage: t, Codes: map[string]bool{"K7F3Q": true}}
 }
 
 func TestNoticesOfAgents(t *testing.T) {

@@ -60,13 +60,13 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 			more++
 		default:
 			seen = append(seen, word)
-			rows = append(rows, coded(quoted(brief(word, widestWord)))+" "+why)
+			rows = append(rows, codeSpan(quoted(brief(word, widestWord)))+" "+why)
 		}
 	}
 	for _, c := range r.ToolCalls() {
 		if _, other := affects(r, c); other != "" {
 			rows = append(rows, in.Sprintf("it says it affects %s; the input names %s",
-				coded(quoted(brief(c.AffectedPath, widestWord))), coded(quoted(brief(other, widestWord)))))
+				codeSpan(quoted(brief(c.AffectedPath, widestWord))), codeSpan(quoted(brief(other, widestWord)))))
 		}
 	}
 	for _, text := range lookalike(r) {
@@ -76,18 +76,18 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 		}
 		for _, host := range encoded {
 			if plain, err := idna.ToUnicode(host); err == nil && !ascii(plain) {
-				name(host, in.Sprintf("is the host %s", coded(quoted(brief(plain, widestWord)))))
+				name(host, in.Sprintf("is the host %s", codeSpan(quoted(brief(plain, widestWord)))))
 			}
 		}
 		if !ascii(text) {
 			eachOdd(text, known, in, name)
 		}
 		for _, m := range authority().FindAllStringSubmatch(text, -1) {
-			name(m[2], oddHost(m[1], m[2], in))
+			name(m[2], whyOddHost(m[1], m[2], in))
 		}
 		for _, host := range hostsIn(text) {
 			labels := strings.Split(strings.ToLower(host), ".")
-			name(host, almost(strings.Join(labels[len(labels)-2:], "."), knownHosts, in))
+			name(host, whyNearlyKnown(strings.Join(labels[len(labels)-2:], "."), knownHosts, in))
 		}
 		if !slices.ContainsFunc(installers, func(program string) bool { return strings.Contains(text, program) }) {
 			continue // the search is slow
@@ -100,7 +100,7 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 			for _, word := range strings.Fields(m[2]) {
 				pkg, _, _ := strings.Cut(word, "@")
 				pkg = strings.TrimRight(pkg, "=<>~!.0123456789")
-				name(pkg, almost(pkg, known, in))
+				name(pkg, whyNearlyKnown(pkg, known, in))
 			}
 		}
 	}
@@ -125,8 +125,8 @@ var (
 	pipPackages = strings.Fields("requests numpy pandas django flask setuptools cryptography")
 )
 
-// almost is why a word can be mistaken for one of known: it differs by one letter.
-func almost(word string, known []string, in i18n.Language) string {
+// whyNearlyKnown is why a word can be mistaken for one of known: it differs by one letter.
+func whyNearlyKnown(word string, known []string, in i18n.Language) string {
 	if slices.Contains(known, word) {
 		return ""
 	}
@@ -136,7 +136,7 @@ func almost(word string, known []string, in i18n.Language) string {
 	if i < 0 {
 		return ""
 	}
-	return in.Sprintf("is not %s", coded(known[i]))
+	return in.Sprintf("is not %s", codeSpan(known[i]))
 }
 
 // eachOdd calls name for words in a text that can be mistaken for others.
@@ -153,20 +153,20 @@ func eachOdd(text string, known map[rune]string, in i18n.Language, name func(wor
 		}
 		for word := range strings.FieldsFuncSeq(place, notInWord) {
 			isSure := func() bool { return strings.Contains(sure(), word) }
-			name(word, odd(word, strings.ContainsAny(place, "/@."), isSure, known, in))
+			name(word, whyOdd(word, strings.ContainsAny(place, "/@."), isSure, known, in))
 		}
 		m := hostName().FindStringSubmatch(place)
 		if len(m) == 3 && (m[1] != "" || commonDomain().MatchString(m[2])) {
-			name(m[2], oddHost("", m[2], in))
+			name(m[2], whyOddHost("", m[2], in))
 		}
 	}
 }
 
-// oddHost is why a host, or what a URL has before its @, can be mistaken for another host; empty for an ordinary one.
-func oddHost(user, host string, in i18n.Language) (why string) {
+// whyOddHost is why a host, or what a URL has before its @, can be mistaken for another host; empty for an ordinary one.
+func whyOddHost(user, host string, in i18n.Language) (why string) {
 	if !ascii(host) {
 		plain, _ := idna.Lookup.ToASCII(host) // the closest approximation
-		why = in.Sprintf("is the host %s", coded(quoted(brief(plain, widestWord))))
+		why = in.Sprintf("is the host %s", codeSpan(quoted(brief(plain, widestWord))))
 	}
 	login, _, _ := strings.Cut(user, ":")
 	if !ascii(user) || strings.ContainsAny(login, ".%") || strings.Contains(user, "@") || login == "localhost" {
@@ -228,7 +228,7 @@ func backward(r permissions.Request) (words []string) {
 			continue
 		}
 		for word := range strings.FieldsFuncSeq(text, notInWord) {
-			if w := coded(quoted(brief(word, widestWord))); len(words) < maxWords && isBackward(word) && !slices.Contains(words, w) {
+			if w := codeSpan(quoted(brief(word, widestWord))); len(words) < maxWords && isBackward(word) && !slices.Contains(words, w) {
 				words = append(words, w)
 			}
 		}
@@ -252,9 +252,9 @@ func lookalike(r permissions.Request) []string {
 	return texts
 }
 
-// odd is why a word, perhaps part of a path or host, can be mistaken for another one; empty for an ordinary word. sure
+// whyOdd is why a word, perhaps part of a path or host, can be mistaken for another one; empty for an ordinary word. sure
 // reports that no ordinary word can be here.
-func odd(word string, part bool, sure func() bool, known map[rune]string, in i18n.Language) string {
+func whyOdd(word string, part bool, sure func() bool, known map[rune]string, in i18n.Language) string {
 	if mixed := scripts(word, known); mixed != nil {
 		return in.Sprintf("mixes %s letters", list(mixed, in))
 	}
@@ -272,7 +272,7 @@ func odd(word string, part bool, sure func() bool, known map[rune]string, in i18
 }
 
 func looksLike(twin string, in i18n.Language) string {
-	return in.Sprintf("looks like %s and is another word", coded(quoted(brief(twin, widestWord))))
+	return in.Sprintf("looks like %s and is another word", codeSpan(quoted(brief(twin, widestWord))))
 }
 
 // unlike are letters in Unicode's list of confusables (UTS #39) that are frequent in ordinary words and rarely mistaken for

@@ -127,7 +127,7 @@ func secrets(text string, src source) []piece {
 		headers = authorizes().FindAllStringSubmatchIndex(text, -1)
 	}
 	for _, m := range headers {
-		if word := text[m[2]:m[3]]; !domain().MatchString(word) && !readable(word) && entrusted(text[:m[2]], src) {
+		if word := text[m[2]:m[3]]; !domain().MatchString(word) && !looksLikeWords(word) && entrusted(text[:m[2]], src) {
 			keys = append(keys, piece{m[2], m[3]})
 		}
 	}
@@ -151,7 +151,7 @@ func secrets(text string, src source) []piece {
 			end += size
 		}
 		found = append(found, slices.DeleteFunc(tokens(text[at:end], at), func(token piece) bool {
-			return !masks(text, piece{at, end}, token, src, simple)
+			return !isSecretToken(text, piece{at, end}, token, src, simple)
 		})...)
 		at = end
 	}
@@ -203,10 +203,10 @@ func tokens(word string, at int) (found []piece) {
 	return found
 }
 
-// masks reports whether a token in a word is a secret, by its context.
-func masks(text string, word, token piece, src source, simple bool) bool {
+// isSecretToken reports whether a token in a word is a secret, by its context.
+func isSecretToken(text string, word, token piece, src source, simple bool) bool {
 	before, after := text[word.from:token.from], text[token.to:word.to]
-	open := src&located == 0 && !locates(before, text[token.from:token.to], after)
+	open := src&located == 0 && !isLocation(before, text[token.from:token.to], after)
 	if open && simple && src&prose != 0 || logsIn(text, word, token, src) {
 		return true
 	}
@@ -220,15 +220,15 @@ var (
 	place = lazily(`(?i)^"[^"]*(path|file|folder|dir|cwd|host|server|address|ur[il]|source|target|dest)[^"]*": "[^\s"\\]*",?$`)
 )
 
-// locates reports whether a token could be a host, a path or a part of one, by its context in the word.
-func locates(before, token, after string) bool {
+// isLocation reports whether a token could be a host, a path or a part of one, by its context in the word.
+func isLocation(before, token, after string) bool {
 	switch {
 	case before != "" && strings.IndexByte("/@.:", before[len(before)-1]) >= 0:
 		return true
 	case after != "" && strings.IndexByte("/@:", after[0]) >= 0, len(after) > 1 && after[0] == '.':
 		return true
 	}
-	return domain().MatchString(token) || readable(token)
+	return domain().MatchString(token) || looksLikeWords(token)
 }
 
 // The contexts that say that a secret follows, in what is run: after the name of a flag, in an assignment where a command
@@ -278,7 +278,7 @@ func rowOf(before string, src source) string {
 // entrusted reports whether the text before a token says that it is a secret.
 func entrusted(before string, src source) bool {
 	row := rowOf(before, src)
-	return entrusts().MatchString(row) || commands(row, assigns) || src&jsonText != 0 && entrusts().MatchString(rowOf(before, 0))
+	return entrusts().MatchString(row) || endsWithMatch(row, assigns) || src&jsonText != 0 && entrusts().MatchString(rowOf(before, 0))
 }
 
 // logsIn reports whether a token is a credential of a URL or of curl.
@@ -288,18 +288,18 @@ func logsIn(text string, word, token piece, src source) bool {
 		return userinfo().MatchString(url)
 	}
 	return (after == "" || strings.IndexByte("/.", after[0]) < 0) &&
-		(parameter().MatchString(url) || commands(rowOf(text[:token.from], src), curlUser))
+		(parameter().MatchString(url) || endsWithMatch(rowOf(text[:token.from], src), curlUser))
 }
 
-// commands reports whether a row ends with a match that begins outside of quotes.
-func commands(row string, such func() *regexp.Regexp) bool {
+// endsWithMatch reports whether a row ends with a match that begins outside of quotes.
+func endsWithMatch(row string, such func() *regexp.Regexp) bool {
 	at := such().FindStringIndex(row)
 	return len(at) > 0 && unquoted().MatchString(row[:at[0]])
 }
 
-// readable reports whether a token may be words between hyphens or dots, like names of hosts and folders: random tokens
+// looksLikeWords reports whether a token may be words between hyphens or dots, like names of hosts and folders: random tokens
 // have capital letters, small ones and digits.
-func readable(token string) bool {
+func looksLikeWords(token string) bool {
 	return strings.ContainsAny(token, "-./") && (token == strings.ToLower(token) || !strings.ContainsAny(token, "0123456789"))
 }
 
@@ -436,8 +436,8 @@ func isKey(body string, lines []piece) bool {
 	return der[0] == 0x30 && len(der) == head+size
 }
 
-// Uncoded hides codes in a text: in any case and width of letters, and with a few characters between them.
-func Uncoded(text string, codes map[string]bool) string {
+// HideCodes hides codes in a text: in any case and width of letters, and with a few characters between them.
+func HideCodes(text string, codes map[string]bool) string {
 	if len(codes) == 0 {
 		return text
 	}
@@ -450,7 +450,7 @@ func Uncoded(text string, codes map[string]bool) string {
 	hide := map[int]bool{} // indexes of letters
 	for i := range len(letters) - permissions.CodeLength + 1 {
 		word := letters[i : i+permissions.CodeLength]
-		if codes[spelt(word)] {
+		if codes[joinCode(word)] {
 			for j := range word {
 				hide[i+j] = true
 			}
@@ -477,8 +477,8 @@ type letter struct {
 // maxBetween is how many bytes may be between two letters of a code.
 const maxBetween = 12
 
-// spelt joins letters to a word; empty if they are too far apart.
-func spelt(letters []letter) string {
+// joinCode joins letters to a word; empty if they are too far apart.
+func joinCode(letters []letter) string {
 	word := make([]byte, len(letters))
 	for i, l := range letters {
 		if i > 0 && l.start-letters[i-1].end > maxBetween {

@@ -50,7 +50,7 @@ func outcome(r permissions.Request, o Options) []string {
 		}
 		return append([]string{allowed(r, o), at(r, o)}, each(r, o)...)
 	case permissions.Denied:
-		words := []string{did("⛔ Denied by %s", "⛔ You denied this", r, o), at(r, o)}
+		words := []string{whoDid("⛔ Denied by %s", "⛔ You denied this", r, o), at(r, o)}
 		if len(r.Calls) > 0 {
 			return append(words, each(r, o)...)
 		}
@@ -67,7 +67,7 @@ func outcome(r permissions.Request, o Options) []string {
 		return []string{o.Sprintf("⌛ Expired: nobody answered within %s", span(r.Timeout()))}
 	case permissions.Cancelled:
 		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
-			return []string{did("✖ Cancelled by %s", "✖ You cancelled this", r, o), at(r, o)}
+			return []string{whoDid("✖ Cancelled by %s", "✖ You cancelled this", r, o), at(r, o)}
 		}
 		if why := withdrawnWhy[r.DecidedVia]; why != "" {
 			return []string{o.Sprintf("✖ Cancelled: %s", why)}
@@ -147,10 +147,10 @@ func like(text string, pieces []string) (args []any, is bool) {
 	return args, is && text == ""
 }
 
-// did says who did something, to whoever did it as "You".
-func did(by, you i18n.Phrase, r permissions.Request, o Options) string {
+// whoDid says who did something, to whoever did it as "You".
+func whoDid(by, you i18n.Phrase, r permissions.Request, o Options) string {
 	switch {
-	case mine(r, o):
+	case isByReader(r, o):
 		return o.Text(you)
 	case r.DecidedVia == permissions.ViaEditor: // only that is known
 		return o.Sprintf(inEditor[by])
@@ -194,7 +194,7 @@ func allowed(r permissions.Request, o Options) string {
 		what = r.Covers(s, o.Language)
 		object = what != s.Lasts(o.Language)
 	}
-	you := mine(r, o) && len(Allowing(r)) < 2
+	you := isByReader(r, o) && len(Approvers(r)) < 2
 	switch {
 	case you && what == "":
 		return o.Text(mineTo)
@@ -261,7 +261,7 @@ func allowedCalls(r permissions.Request) (words string) {
 func answered(r permissions.Request, o Options) []string {
 	choice := ""
 	if k := slices.Index(r.Choices, r.Choice()); k >= 0 && r.Choice() != "" {
-		choice = fmt.Sprintf("%d %s", k+1, coded(quote(Prose(r.Choice()))))
+		choice = fmt.Sprintf("%d %s", k+1, codeSpan(quote(Prose(r.Choice()))))
 	}
 	switch {
 	case r.TimedOut && r.DeniedIfUnanswered():
@@ -273,13 +273,13 @@ func answered(r permissions.Request, o Options) []string {
 	case r.Defaulted:
 		return []string{o.Text("⚠ No valid answer in three tries; first option taken"), choice}
 	case r.Answer == permissions.Continue:
-		return []string{did("✅ Continued by %s", "✅ You continued this", r, o), at(r, o)}
+		return []string{whoDid("✅ Continued by %s", "✅ You continued this", r, o), at(r, o)}
 	case r.Answer == permissions.Interrupt:
-		return []string{did("⛔ Interrupted by %s", "⛔ You interrupted this", r, o), at(r, o)}
+		return []string{whoDid("⛔ Interrupted by %s", "⛔ You interrupted this", r, o), at(r, o)}
 	case r.DecidedVia == permissions.ViaEditor, r.Answer == permissions.Other: // the words follow
-		return []string{did("✅ Answered by %s", "✅ You answered", r, o), at(r, o), choice}
+		return []string{whoDid("✅ Answered by %s", "✅ You answered", r, o), at(r, o), choice}
 	}
-	return []string{did("✅ Chosen by %s", "✅ You chose", r, o), at(r, o), choice}
+	return []string{whoDid("✅ Chosen by %s", "✅ You chose", r, o), at(r, o), choice}
 }
 
 // pending is the progress of a request that is not settled.
@@ -306,15 +306,15 @@ func pending(r permissions.Request, o Options) []string {
 
 // votes says how many of the people needed have approved, and who.
 func votes(r permissions.Request, o Options) string {
-	text := o.Sprintf("%d of %d", len(Allowing(r)), r.Quorum)
-	if names := Allowing(r); len(names) > 0 {
+	text := o.Sprintf("%d of %d", len(Approvers(r)), r.Quorum)
+	if names := Approvers(r); len(names) > 0 {
 		text = o.Sprintf("%s, allowed by %s", text, people(names, o))
 	}
 	return text
 }
 
-// Allowing returns the people who approved anything of r, each once.
-func Allowing(r permissions.Request) (names []string) {
+// Approvers returns the people who approved anything of r, each once.
+func Approvers(r permissions.Request) (names []string) {
 	for _, v := range r.Votes {
 		if _, ok := v.Answer.Scope(); ok && !slices.Contains(names, v.By) {
 			names = append(names, v.By)
@@ -324,7 +324,7 @@ func Allowing(r permissions.Request) (names []string) {
 }
 
 func allowedBy(r permissions.Request, o Options) string {
-	if names := Allowing(r); len(names) > 1 {
+	if names := Approvers(r); len(names) > 1 {
 		return people(names, o)
 	}
 	return person(r.DecidedBy, o)
@@ -346,13 +346,13 @@ func person(name string, o Options) string {
 
 // at is when r was decided, as a time of day; empty for whoever just decided it, if their zone is not known.
 func at(r permissions.Request, o Options) string {
-	if mine(r, o) && o.Location == nil {
+	if isByReader(r, o) && o.Location == nil {
 		return ""
 	}
 	return r.DecidedAt.In(zone(o)).Format("15:04")
 }
 
-func mine(r permissions.Request, o Options) bool { return o.Self != "" && r.DecidedBy == o.Self }
+func isByReader(r permissions.Request, o Options) bool { return o.Self != "" && r.DecidedBy == o.Self }
 
 func via(name string, o Options) string {
 	if k, known := connectors.KindOf(name); known {
@@ -371,5 +371,5 @@ func comment(text string) []string {
 	if text == "" {
 		return nil
 	}
-	return []string{coded(quote(Prose(text)))}
+	return []string{codeSpan(quote(Prose(text)))}
 }

@@ -36,7 +36,7 @@ const (
 	inMessage                    // the agent's message
 	inDetails                    // the agent's details
 	inTerms                      // how it is decided
-	inLately                     // what the agent did before
+	inRecent                     // what the agent did before
 	inSummary                    // our summary
 	inNotes                      // about the card itself
 	inPlace                      // where, and who vouches for the name
@@ -147,7 +147,7 @@ func fits(line string, from, width int) int {
 		if c == ' ' && last != ' ' && i > 0 && (at-from > (width-from)/2 || width-from < beside) {
 			space = i
 		}
-		if at = after(at, c); at > width {
+		if at = cellAfter(at, c); at > width {
 			if space > 0 {
 				return space
 			}
@@ -220,7 +220,7 @@ func cutAt(line string, width int) (head, rest string) {
 // Cells is the maximum number of terminal cells of a text at the start of a row.
 func Cells(text string) (n int) {
 	for _, c := range text {
-		n = after(n, c)
+		n = cellAfter(n, c)
 	}
 	return n
 }
@@ -228,8 +228,8 @@ func Cells(text string) (n int) {
 // tabStop is the distance in cells of the tab stops of terminals.
 const tabStop = 8
 
-// after is the cell after c at a cell of a row.
-func after(at int, c rune) int {
+// cellAfter is the cell after c at a cell of a row.
+func cellAfter(at int, c rune) int {
 	if c == '\t' {
 		return at + tabStop - at%tabStop
 	}

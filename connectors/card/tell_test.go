@@ -163,7 +163,7 @@ func TestWhatAnAgentDidBeforeIsSaidInTheReadersLanguage(t *testing.T) {
 		Request: permissions.Request{
 			Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, State: permissions.Pending,
 		},
-		Lately: permissions.RecentActivity{Allowed: 2, Denied: 1, Last: []permissions.Request{
+		Recent: permissions.RecentActivity{Allowed: 2, Denied: 1, Last: []permissions.Request{
 			{Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"npm test"}`), State: permissions.Approved},
 			{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, State: permissions.Denied},
 			{Kind: permissions.KindTool, Tool: "ExitPlanMode", Input: []byte(`{}`), State: permissions.Approved},

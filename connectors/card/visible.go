@@ -183,9 +183,9 @@ func imitates(c rune, rest string) bool {
 // maxName limits a name in a shortened row, in characters.
 const maxName = 40
 
-// named is a name that somebody else chose. Unless it is one plain word it is quoted, so that it cannot be mistaken for our
+// quoteName is a name that somebody else chose. Unless it is one plain word it is quoted, so that it cannot be mistaken for our
 // words.
-func named(name string) string {
+func quoteName(name string) string {
 	if name != "" && !quotable(name) {
 		return name
 	}
@@ -198,14 +198,14 @@ func quotable(text string) bool {
 }
 
 // Name is somebody's name in a text of ours, marked, see [Part.Spans].
-func Name(name string) string { return coded(named(brief(name, maxName))) }
+func Name(name string) string { return codeSpan(quoteName(brief(name, maxName))) }
 
 // Names in our own rows stand between these two, which [Visible] escapes in other people's text, until a channel shows them
 // as code: see [Part.Spans].
 const nameStart, nameEnd = "\x0e", "\x0f"
 
-// coded is a name, rendered already, as a row of ours has it.
-func coded(name string) string {
+// codeSpan is a name, rendered already, as a row of ours has it.
+func codeSpan(name string) string {
 	if name == "" {
 		return ""
 	}
@@ -234,9 +234,9 @@ const maxBare = 24
 
 // inTitleName is a name in a title: one short and plain word as it is, and anything else as code.
 func inTitleName(name string) string {
-	shown := named(name)
+	shown := quoteName(name)
 	if shown != name || len(name) > maxBare || !inWord(rune(name[0])) {
-		return coded(shown)
+		return codeSpan(shown)
 	}
 	return name
 }

@@ -125,7 +125,7 @@ func suggested(r permissions.Request, o Options) []act {
 // tagged is a permission, rendered already, with its path as a row of ours has it.
 func tagged(text string, o Options) string {
 	if what, path, found := strings.Cut(text, o.Text(toPath)); found {
-		return what + o.Text(toPath) + coded(path)
+		return what + o.Text(toPath) + codeSpan(path)
 	}
 	return text
 }
@@ -146,21 +146,21 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 	e, isEdit := editOf(r, c, o.few, o)
 	switch {
 	case isEdit:
-		a.verb, a.brief = e.title(named), e.title(func(name string) string { return named(brief(name, maxName)) })
+		a.verb, a.brief = e.title(quoteName), e.title(func(name string) string { return quoteName(brief(name, maxName)) })
 		a.lang, a.body, a.rest, a.cut, a.notes = e.Language, e.body, e.rest(), e.cut, e.notes()
 	case isCommand && len(with) == len(rest):
 		a.verb, a.lang, a.runs = o.Text("to run a command"), "bash", true
 		a.command(r, c, text, o)
 		if c.Tool != "run_command" {
-			a.notes = append(a.notes, o.Sprintf("Runs with %s", coded(named(c.Tool))))
+			a.notes = append(a.notes, o.Sprintf("Runs with %s", codeSpan(quoteName(c.Tool))))
 		}
 		for _, row := range with {
-			a.notes = append(a.notes, o.Sprintf("With %s", coded(row)))
+			a.notes = append(a.notes, o.Sprintf("With %s", codeSpan(row)))
 		}
 	default:
-		a.verb, a.brief = o.Sprintf("to use %s", coded(named(c.Tool))), o.Sprintf("to use %s", Name(c.Tool))
+		a.verb, a.brief = o.Sprintf("to use %s", codeSpan(quoteName(c.Tool))), o.Sprintf("to use %s", Name(c.Tool))
 		if of := object(c, o); of != "" && len(r.Calls) > 0 {
-			a.verb, a.brief = o.Sprintf("to use %s: %s", coded(named(c.Tool)), of), o.Sprintf("to use %s: %s", Name(c.Tool), of)
+			a.verb, a.brief = o.Sprintf("to use %s: %s", codeSpan(quoteName(c.Tool)), of), o.Sprintf("to use %s: %s", Name(c.Tool), of)
 		}
 		rest := c.Input
 		if plan, others := r.Plan(); plan != "" {
@@ -174,7 +174,7 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 			a.notes = append(a.notes, o.Text("The call is too long for a card: all of it is in the details."))
 		}
 	}
-	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" && (!isEdit || !e.affects(c.AffectedPath)) {
+	if path := codeSpan(quoteName(c.AffectedPath)); c.AffectedPath != "" && (!isEdit || !e.affects(c.AffectedPath)) {
 		note := o.Sprintf("Affects %s", path)
 		if said, other := affects(r, c); said || other != "" {
 			note = o.Sprintf("It says it affects %s", path)
@@ -197,7 +197,7 @@ func object(c permissions.Call, o Options) string {
 				continue
 			}
 			if rows := m.rows(o.source(jsonText)); len(rows) == 1 {
-				return coded(brief(strings.TrimPrefix(rows[0], name), maxName))
+				return codeSpan(brief(strings.TrimPrefix(rows[0], name), maxName))
 			}
 		}
 	}
@@ -223,9 +223,9 @@ func (a *act) command(r permissions.Request, c permissions.Call, text string, o 
 		if len(row.Risks) == 0 || len(a.does) == maxDoes {
 			continue
 		}
-		does := capital(strings.Join(saying(row.Risks, row.Text, len(rows) > 1, o), ", "))
+		does := capital(strings.Join(whyHighRisk(row.Risks, row.Text, len(rows) > 1, o), ", "))
 		if does += "."; len(rows) > 1 {
-			does = strings.TrimSuffix(does, ".") + ": " + coded(brief(strings.TrimRight(a.body[at], " &|;"), maxPart))
+			does = strings.TrimSuffix(does, ".") + ": " + codeSpan(brief(strings.TrimRight(a.body[at], " &|;"), maxPart))
 		}
 		a.does, a.risks = append(a.does, does), append(a.risks, row.Risks...)
 	}
@@ -240,13 +240,13 @@ var (
 // unreadable is what is said of a command that runs what nobody has read.
 const unreadable i18n.Phrase = "not readable before it runs"
 
-// saying is why a command is high risk, in words that name the program that makes it so unless it is beside them.
-func saying(risks []risk.Risk, command string, beside bool, o Options) []string {
+// whyHighRisk is why a command is high risk, in words that name the program that makes it so unless it is beside them.
+func whyHighRisk(risks []risk.Risk, command string, beside bool, o Options) []string {
 	by := func(program []string) string {
 		if beside {
 			return ""
 		}
-		return ": " + coded(program[1])
+		return ": " + codeSpan(program[1])
 	}
 	return wire.Map(risks, func(r risk.Risk) string {
 		root, unread := asRoot().FindStringSubmatch(command), unreadBy().FindAllStringSubmatch(command, -1)

@@ -36,18 +36,18 @@ func (m *Memory) Hears(ctx context.Context, enough func([]connectors.Notice) boo
 }
 
 // Writes has a person send a text to the chat; see [Memory.Chats].
-func (m *Memory) Writes(ctx context.Context, name, text string) (reply.Said, error) {
+func (m *Memory) Writes(ctx context.Context, name, text string) (reply.Result, error) {
 	return m.Chats(ctx, name, reply.Message{Text: text})
 }
 
 // Chats has a person send a message to the chat, which is read as an answer to what was sent to them and is still
 // pending, as far as they were shown. What it decides is handed on one after the other, up to the first error, which is
 // returned; what it says is told. Without a time, the message is of now.
-func (m *Memory) Chats(ctx context.Context, name string, message reply.Message) (reply.Said, error) {
+func (m *Memory) Chats(ctx context.Context, name string, message reply.Message) (reply.Result, error) {
 	message.At = cmp.Or(message.At, time.Now())
 	said := reply.Read(message, m.open(name))
-	if said.Say != "" {
-		m.say(said.Say)
+	if said.Reply != "" {
+		m.say(said.Reply)
 	}
 	for _, code := range said.Unknown { // without an answer it decides nothing, and the refusal says what became of it
 		_, _ = m.Do(ctx, connectors.Decision{Code: code, From: m.from(name)})

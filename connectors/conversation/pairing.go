@@ -25,7 +25,7 @@ func (p Pairing) place(in i18n.Language) string {
 
 // AwaitCandidate is [connectors.Pairer].
 func (p Pairing) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
-	return p.Guest(ctx, code)
+	return p.AwaitCandidate(ctx, code)
 }
 
 // Dismiss is [connectors.Pairer].

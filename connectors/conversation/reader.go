@@ -114,7 +114,7 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
 		quoted = m.Card // no longer pending, which the reply says
 	}
-	if _, _, shaped := reply.ToList(m.Text); m.Unsaid && shaped {
+	if _, _, shaped := reply.ReadListReply(m.Text); m.Unsaid && shaped {
 		return unsaid, nil
 	}
 	if quoted == "" && m.ReplyTo != "" && r.Lists != nil && !m.Reaction {
@@ -144,9 +144,9 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if err != nil {
 		return did, err
 	}
-	words := said.Say
+	words := said.Reply
 	if said.PassOn {
-		if words, err = r.agent(ctx, m, said.Say, len(open)); err != nil {
+		if words, err = r.agent(ctx, m, said.Reply, len(open)); err != nil {
 			return Did{}, err
 		}
 	}
@@ -160,7 +160,7 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 // seen. Other replies are no answers to a list, but may name a code. While requests wait, an answer to all of an unknown message is one to
 // a list that the channel has not confirmed yet, or that was sent again.
 func (r *Reader) list(ctx context.Context, m Message, waiting int) (did Did, is bool, err error) {
-	all, n, shaped := reply.ToList(m.Text)
+	all, n, shaped := reply.ReadListReply(m.Text)
 	if !shaped {
 		return did, false, nil
 	}
@@ -238,7 +238,7 @@ func (r *Reader) refused(ctx context.Context, m Message, why []error) (did Did, 
 }
 
 // decide submits the decisions of a message.
-func (r *Reader) decide(ctx context.Context, m Message, said reply.Said, open []reply.Open) (did Did, err error) {
+func (r *Reader) decide(ctx context.Context, m Message, said reply.Result, open []reply.Open) (did Did, err error) {
 	for i, d := range said.Decisions {
 		if words := r.NotRead(m, d, open); words != "" {
 			did.Say = append(did.Say, words)
@@ -248,7 +248,7 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said, open []
 		settled, err := r.Inbound.OnPermission(ctx, d)
 		if shown := permissions.AsRefusal(err); shown != nil && shown.Proposal != nil {
 			rows := append(card.Proposed(*shown.Proposal, r.shown(m.Who)),
-				reply.GivesRule(shown.Proposal.Rule, d.Code, false, m.Who.Language))
+				reply.RuleHint(shown.Proposal.Rule, d.Code, false, m.Who.Language))
 			did.Say = append(did.Say, strings.Join(rows, "\n"))
 			continue
 		}

@@ -33,14 +33,14 @@ type Open struct {
 	Voted   bool // by the author
 }
 
-// Said is the meaning of a message. Without decisions, nothing was decided.
-type Said struct {
+// Result is the meaning of a message. Without decisions, nothing was decided.
+type Result struct {
 	// Decisions are to be submitted as they are, with From and, where there are keys, a key each. Their requests and codes
 	// are set, and their requests accept their answers.
 	Decisions []connectors.Decision
-	// Say is the reply: why nothing was decided, and what would be right. With PassOn it says that the message goes to the
+	// Reply is the reply: why nothing was decided, and what would be right. With PassOn it says that the message goes to the
 	// agent, and is only for people who have one.
-	Say string
+	Reply string
 	// Unknown are codes, in capitals, that are not pending for the person. The caller may know more about them.
 	Unknown []string
 	// Guesses is how many of Unknown were typed, for a [Guard]; the code of a quoted card is not a guess.
@@ -56,13 +56,13 @@ type Said struct {
 
 // Read parses a message of a person with pending requests, each of which is in open once. It is pure and total. It allows
 // nothing unless the whole message is an approval, and decides about all requests that it names or about none.
-func Read(m Message, open []Open) Said {
+func Read(m Message, open []Open) Result {
 	c, text := chat{m, open}, strings.TrimSpace(m.Text)
 	switch {
 	case m.Reaction:
 		return c.reaction(text)
 	case strings.HasPrefix(text, "/"):
-		return Said{PassOn: true, Command: true}
+		return Result{PassOn: true, Command: true}
 	}
 	if s, ok := c.replied(text); ok {
 		return c.judge(s)
@@ -70,13 +70,13 @@ func Read(m Message, open []Open) Said {
 	s, ok := shape(text)
 	switch quoted := capitals(m.Quotes); {
 	case !ok || c.isTalk(s):
-		return c.other(text)
+		return c.notAnAnswer(text)
 	case quoted != "" && !slices.Equal(s.codes, []string{quoted}):
-		return Said{Say: c.Language.Sprintf("Nothing was decided: you replied to the card of %s and named another code.", quoted)}
+		return Result{Reply: c.Language.Sprintf("Nothing was decided: you replied to the card of %s and named another code.", quoted)}
 	case len(s.codes) > 0:
 		return c.judge(s)
 	}
-	return c.bare()
+	return c.bareReply()
 }
 
 // replied parses a reply to a card that leaves its code out: everything that may follow the code counts.
@@ -87,7 +87,7 @@ func (c chat) replied(text string) (s sentence, ok bool) {
 	}
 	o, waits := find(c.open, quoted)
 	if waits && o.Request.Kind == permissions.KindClarification {
-		if s, ok = shape(quoted + " " + text); ok && (len(Chosen(s.pick, o.Request)) > 0 || s.own != "") {
+		if s, ok = shape(quoted + " " + text); ok && (len(ChosenOptions(s.pick, o.Request)) > 0 || s.own != "") {
 			s.quoted = true
 			return s, true
 		}
@@ -106,9 +106,9 @@ func (c chat) replied(text string) (s sentence, ok bool) {
 	return s, true
 }
 
-// ToList reads a reply to a list of requests: "allow all 4", "deny all 4" in any language and with the words in any order (n is 0
+// ReadListReply reads a reply to a list of requests: "allow all 4", "deny all 4" in any language and with the words in any order (n is 0
 // without the number), or the number of a request, for which all is empty. Everything else is for [Read].
-func ToList(text string) (all permissions.Answer, n int, ok bool) {
+func ReadListReply(text string) (all permissions.Answer, n int, ok bool) {
 	words := strings.Fields(fold(plain(text)))
 	if at := slices.IndexFunc(words, func(word string) bool { return isNumber(word) && len(word) < 4 }); at >= 0 {
 		n, _ = strconv.Atoi(words[at])
@@ -121,11 +121,11 @@ func ToList(text string) (all permissions.Answer, n int, ok bool) {
 		return "", 0, true
 	case len(words) != 2:
 		return "", 0, false
-	case one(allWords, words[0]):
+	case isOneOf(allWords, words[0]):
 		slices.Reverse(words)
 	}
 	switch {
-	case !one(allWords, words[1]):
+	case !isOneOf(allWords, words[1]):
 		return "", 0, false
 	case isYes(words[0]):
 		return permissions.Allow(permissions.Once), n, true
@@ -144,7 +144,7 @@ type chat struct {
 }
 
 // reaction reads an emoji on a message. A thumb on a card is a single word; other emojis are ignored.
-func (c chat) reaction(text string) Said {
+func (c chat) reaction(text string) Result {
 	a, ok := thumb(text)
 	quoted := capitals(c.Quotes)
 	o, waits := find(c.open, quoted)
@@ -152,15 +152,15 @@ func (c chat) reaction(text string) Said {
 	case ok && quoted != "":
 		return c.judge(sentence{act: a, codes: []string{quoted}, quoted: true})
 	case ok && len(c.open) > 0:
-		return c.bare()
+		return c.bareReply()
 	case waits && o.Voted:
-		return Said{Say: StillCounts(o.Request, o.Code, c.Language)}
+		return Result{Reply: StillCounts(o.Request, o.Code, c.Language)}
 	case waits && text == "":
-		return Said{Say: c.Language.Sprintf("Nothing was changed: taking a reaction back undoes nothing. %s.", c.hint(o))}
+		return Result{Reply: c.Language.Sprintf("Nothing was changed: taking a reaction back undoes nothing. %s.", c.hint(o))}
 	case waits:
-		return Said{Say: c.Language.Sprintf("Nothing was decided. %s.", c.hint(o))}
+		return Result{Reply: c.Language.Sprintf("Nothing was decided. %s.", c.hint(o))}
 	}
-	return Said{}
+	return Result{}
 }
 
 // StillCounts tells a person who takes a vote back or changes it that it counts, and how to stop the request.
@@ -192,42 +192,42 @@ func (c chat) offered(a permissions.Answer) bool {
 	return slices.ContainsFunc(c.open, func(o Open) bool { return o.Request.Offers(a) })
 }
 
-// other handles a message that is not an answer. It is not passed on if it names a pending request, because codes are for
+// notAnAnswer handles a message that is not an answer. It is not passed on if it names a pending request, because codes are for
 // people only, or if it may have been meant as an answer.
-func (c chat) other(text string) Said {
+func (c chat) notAnAnswer(text string) Result {
 	if len(c.open) == 0 {
-		return Said{PassOn: true}
+		return Result{PassOn: true}
 	}
 	if named := c.mentioned(text); len(named) > 0 {
 		say := c.Language.Text(notWhole)
 		for _, o := range named[:min(len(named), maxHelped)] {
 			say += " " + c.help(o) + "."
 		}
-		return Said{Say: say}
+		return Result{Reply: say}
 	}
 	if c.isAlmost(text) {
-		return c.bare()
+		return c.bareReply()
 	}
-	return Said{
+	return Result{
 		PassOn: true,
-		Say: c.Language.Sprintf("This goes to the agent. It decides nothing and refuses nothing: %s. %s.", c.waiting(
+		Reply: c.Language.Sprintf("This goes to the agent. It decides nothing and refuses nothing: %s. %s.", c.waiting(
 			"%d request still waits: %s|%d requests still wait: %s"), c.hint(c.open[0])),
 	}
 }
 
 const notWhole i18n.Phrase = "Nothing was decided: an answer is a whole message and nothing else."
 
-// bare is the reply to an answer that names no request, or to what is nearly an answer to the quoted card.
-func (c chat) bare() Said {
+// bareReply is the reply to an answer that names no request, or to what is nearly an answer to the quoted card.
+func (c chat) bareReply() Result {
 	if len(c.open) == 0 {
-		return Said{PassOn: true}
+		return Result{PassOn: true}
 	}
 	if o, waits := find(c.open, capitals(c.Quotes)); waits {
-		return Said{Bare: true, Say: c.Language.Text(notWhole) + " " + c.help(o) + "."}
+		return Result{Bare: true, Reply: c.Language.Text(notWhole) + " " + c.help(o) + "."}
 	}
 	waiting := c.waiting("%d request waits: %s|%d requests wait: %s")
 	say := c.Language.Sprintf("Nothing was decided: an answer names its request; %s.", waiting)
-	return Said{Bare: true, Say: say + " " + c.hint(c.open[0]) + "."}
+	return Result{Bare: true, Reply: say + " " + c.hint(c.open[0]) + "."}
 }
 
 // mentioned returns the requests whose codes occur anywhere in a text.
@@ -251,7 +251,7 @@ func (c chat) isAlmost(text string) bool {
 	for _, word := range words {
 		answer = answer && (isYes(word) || isNo(word) || word == "y" || word == "j" || word == "n")
 	}
-	return answer || slices.ContainsFunc(c.open, func(o Open) bool { return len(Chosen(text, o.Request)) > 0 })
+	return answer || slices.ContainsFunc(c.open, func(o Open) bool { return len(ChosenOptions(text, o.Request)) > 0 })
 }
 
 // find returns the request with a code, given in capitals. A code of two requests finds neither.

@@ -38,7 +38,7 @@ const (
 const ends = "\r\n\v\f\u0085\u2028\u2029"
 
 // allowances are the decisions that allow.
-func allowances(said reply.Said) (all []connectors.Decision) {
+func allowances(said reply.Result) (all []connectors.Decision) {
 	for _, d := range said.Decisions {
 		if _, ok := d.Answer.Scope(); ok {
 			all = append(all, d)
@@ -70,7 +70,7 @@ func small(text string) string {
 }
 
 // check is what holds for every message.
-func check(t interface{ Fatalf(string, ...any) }, m reply.Message, said reply.Said) {
+func check(t interface{ Fatalf(string, ...any) }, m reply.Message, said reply.Result) {
 	byID := map[permissions.ID]reply.Open{}
 	for _, o := range waiting {
 		byID[o.Request.ID] = o
@@ -105,7 +105,7 @@ func check(t interface{ Fatalf(string, ...any) }, m reply.Message, said reply.Sa
 			t.Fatalf("%+v says a second yes that nobody asked for", m)
 		}
 	}
-	if len(said.Decisions) > 0 && (said.PassOn || said.Bare || said.Say != "" || len(said.Unknown)+len(said.Unseen) > 0) {
+	if len(said.Decisions) > 0 && (said.PassOn || said.Bare || said.Reply != "" || len(said.Unknown)+len(said.Unseen) > 0) {
 		t.Fatalf("%+v decides, and yet %+v", m, said)
 	}
 	if said.PassOn && !said.Command {
@@ -194,7 +194,7 @@ func TestAnAllowanceWithOneMoreWordIsNone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := allowed().Draw(t, "message")
 		if len(allowances(reply.Read(m, waiting))) == 0 {
-			t.Fatalf("%+v allows nothing: %s", m, reply.Read(m, waiting).Say)
+			t.Fatalf("%+v allows nothing: %s", m, reply.Read(m, waiting).Reply)
 		}
 		word := rapid.OneOf(
 			rapid.SampledFrom([]string{"not", "don't", "never", "no", "yes", "but", "please", "ok", "👍", "👎", "?", "maybe", "ſ"}),
@@ -220,7 +220,7 @@ func FuzzRead(f *testing.F) {
 		m := reply.Message{Text: text, Quotes: quotes, Reaction: reaction, Console: console, At: noon.Add(time.Duration(after))}
 		said := reply.Read(m, waiting)
 		check(t, m, said)
-		if again := reply.Read(m, waiting); outcome(again) != outcome(said) || again.Say != said.Say {
+		if again := reply.Read(m, waiting); outcome(again) != outcome(said) || again.Reply != said.Reply {
 			t.Fatalf("%+v means two things: %+v and %+v", m, said, again)
 		}
 		if none := reply.Read(m, nil); len(none.Decisions) > 0 {

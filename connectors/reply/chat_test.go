@@ -26,9 +26,9 @@ func TestMessages(t *testing.T) {
 				m.Text, m.At = c.Text, noon.Add(time.Second)
 				said := reply.Read(m, waiting)
 				if got := outcome(said); got != c.Want {
-					t.Errorf("%s: %q: %s; want %s (%q)", table.Name, c.Text, got, c.Want, said.Say)
+					t.Errorf("%s: %q: %s; want %s (%q)", table.Name, c.Text, got, c.Want, said.Reply)
 				}
-				if got := outcome(said); len(said.Decisions) == 0 && said.Say == "" && got != replytest.Nothing && got != replytest.Command {
+				if got := outcome(said); len(said.Decisions) == 0 && said.Reply == "" && got != replytest.Nothing && got != replytest.Command {
 					t.Errorf("%s: %q decides nothing, and the person is not told", table.Name, c.Text)
 				}
 			})

@@ -14,7 +14,7 @@ import (
 func Hint(r permissions.Request, code string, in i18n.Language) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
-		return in.Sprintf("1 to %d · %s in your own words > ", len(r.Choices), ownTyped(r, code, in))
+		return in.Sprintf("1 to %d · %s in your own words > ", len(r.Choices), ownWordsHint(r, code, in))
 	case r.HighRisk && len(r.Calls) > 0:
 		return in.Sprintf("high risk: type  yes %s  or  n, with #2 for one call > ", code)
 	case r.HighRisk:
@@ -46,7 +46,7 @@ func Help(r permissions.Request, code string, in i18n.Language) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
 		return in.Sprintf("Type a number from 1 to %d, the words of an option, or %s and words of your own.",
-			len(r.Choices), ownTyped(r, code, in))
+			len(r.Choices), ownWordsHint(r, code, in))
 	case r.Offers(permissions.Continue):
 		return in.Text("Press Enter to continue, or Esc to interrupt.")
 	}
@@ -70,7 +70,7 @@ func Help(r permissions.Request, code string, in i18n.Language) string {
 	if r.Offers(permissions.Interrupt) {
 		forms = append(forms, in.Text("Esc (interrupt)"))
 	}
-	if card.Masks(r) {
+	if card.HasSecret(r) {
 		forms = append(forms, in.Text("s (show unmasked)"))
 	}
 	return in.Sprintf("Type %s.", strings.Join(forms, ", "))
@@ -117,7 +117,7 @@ func (c chat) help(o Open) string { return c.hint(o) + c.more(o) }
 // textHint says how to answer by text alone.
 func (c chat) textHint(o Open) string {
 	r, code, in := o.Request, o.Code, c.Language
-	reply, risky, yes, no := i18n.Phrase("Reply"), i18n.Phrase("High risk: reply"), c.typed(sentence{}, o), c.no(code)
+	reply, risky, yes, no := i18n.Phrase("Reply"), i18n.Phrase("High risk: reply"), c.approvalHint(sentence{}, o), c.no(code)
 	if c.Console {
 		reply, risky = "Type", "High risk: type"
 	}
@@ -130,11 +130,11 @@ func (c chat) textHint(o Open) string {
 		return in.Text("Answer it in daycared inbox on the machine")
 	case r.Kind == permissions.KindClarification:
 		return in.Sprintf("%s %s and a number from 1 to %d or the words of an option, or %s and words of your own",
-			reply, code, len(r.Choices), ownSent(o, in))
+			reply, code, len(r.Choices), ownWordsChatHint(o, in))
 	case r.Offers(permissions.Continue):
 		return in.Sprintf("%s CONTINUE %s or INTERRUPT %s", reply, code, code)
 	case r.HighRisk && len(r.Calls) > 0:
-		return in.Sprintf("%[1]s %[2]s or %[3]s, or for one call %[4]s or %[3]s #2", risky, yes, no, c.typed(sentence{call: 2}, o))
+		return in.Sprintf("%[1]s %[2]s or %[3]s, or for one call %[4]s or %[3]s #2", risky, yes, no, c.approvalHint(sentence{call: 2}, o))
 	case r.HighRisk:
 		return in.Sprintf("%s %s or %s", risky, yes, no)
 	case r.Offers(permissions.Interrupt):
@@ -149,7 +149,7 @@ func (c chat) more(o Open) string {
 	words, in := "", c.Language
 	for _, option := range o.Request.Options {
 		if s, ok := option.ID.Scope(); ok && s != permissions.Once {
-			words += ", " + c.typed(sentence{scope: scopeName(s, in)}, o) + " (" + scopeWords(o.Request, s, in) + ")"
+			words += ", " + c.approvalHint(sentence{scope: scopeName(s, in)}, o) + " (" + scopeWords(o.Request, s, in) + ")"
 		}
 	}
 	if o.Request.Offers(permissions.AllowWithSuggestion(1)) {
@@ -161,16 +161,16 @@ func (c chat) more(o Open) string {
 	return words
 }
 
-// GivesRule says how the rule that was shown for a request is given, at the console of its card or in a chat.
-func GivesRule(rule permissions.GrantedRule, code string, console bool, in i18n.Language) string {
+// RuleHint says how the rule that was shown for a request is given, at the console of its card or in a chat.
+func RuleHint(rule permissions.GrantedRule, code string, console bool, in i18n.Language) string {
 	if console {
 		return in.Sprintf("To give it, type  %s", permissions.Rule.Key()+" "+rule.Fingerprint())
 	}
 	return in.Sprintf("To give it, reply %s", chat{Message: Message{Language: in}}.word("always")+" "+code+" "+rule.Fingerprint())
 }
 
-// typed is a sentence's approval in full. A console has small letters, and no RUN, because the code confirms there.
-func (c chat) typed(s sentence, o Open) string {
+// approvalHint is a sentence's approval in full. A console has small letters, and no RUN, because the code confirms there.
+func (c chat) approvalHint(s sentence, o Open) string {
 	text := c.yes(o.Code)
 	if s.scope == scopeName(permissions.Rule, c.Language) {
 		return c.word("always") + " " + o.Code

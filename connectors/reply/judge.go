@@ -11,8 +11,8 @@ import (
 )
 
 // judge returns what a sentence decides about the requests that it names: about all of them, or about none.
-func (c chat) judge(s sentence) Said {
-	var said Said
+func (c chat) judge(s sentence) Result {
+	var said Result
 	var named []Open
 	for _, code := range s.codes {
 		o, waits := find(c.open, code)
@@ -40,17 +40,17 @@ func (c chat) judge(s sentence) Said {
 		said.Decisions = append(said.Decisions, d)
 	}
 	if len(why) > 0 {
-		said.Decisions, said.Say = nil, c.Language.Sprintf("Nothing was decided: %s.", strings.Join(why, "; "))
+		said.Decisions, said.Reply = nil, c.Language.Sprintf("Nothing was decided: %s.", strings.Join(why, "; "))
 	}
 	return said
 }
 
 // unknown is the reply to a sentence that names what is not pending.
-func (s sentence) unknown(said Said, in i18n.Language) Said {
+func (s sentence) unknown(said Result, in i18n.Language) Result {
 	if !s.quoted {
 		said.Guesses = len(said.Unknown)
 	}
-	said.Say = in.Sprintf("Nothing was decided: nothing that waits for you has the code %s.", strings.Join(said.Unknown, in.Text(" or ")))
+	said.Reply = in.Sprintf("Nothing was decided: nothing that waits for you has the code %s.", strings.Join(said.Unknown, in.Text(" or ")))
 	return said
 }
 
@@ -73,9 +73,9 @@ func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	case s.run && !r.HighRisk:
 		not = c.Language.Sprintf("%s is not high risk; leave RUN out", o.Code)
 	case r.HighRisk && (several || s.quoted && s.reason == ""):
-		not = c.Language.Sprintf("%s is high risk and takes a message of its own: %s or %s", o.Code, c.typed(s, o), c.no(o.Code))
+		not = c.Language.Sprintf("%s is high risk and takes a message of its own: %s or %s", o.Code, c.approvalHint(s, o), c.no(o.Code))
 	case r.HighRisk && allowing && !s.run && !c.Console:
-		not = c.Language.Sprintf("%s is high risk; to allow it: %s", o.Code, c.typed(s, o))
+		not = c.Language.Sprintf("%s is high risk; to allow it: %s", o.Code, c.approvalHint(s, o))
 	default:
 		d.Really = r.HighRisk && allowing
 	}
@@ -87,16 +87,16 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	r := o.Request
 	switch {
 	case r.Kind == permissions.KindClarification:
-		switch meant := Chosen(s.pick, r); {
+		switch meant := ChosenOptions(s.pick, r); {
 		case len(meant) == 1:
 			a = permissions.Choose(meant[0])
 		case len(meant) > 1:
 			return "", c.Language.Sprintf("that names two options of %s", o.Code)
-		case s.own != "" && (s.pick == "" || !colons(r)):
+		case s.own != "" && (s.pick == "" || !hasColonOption(r)):
 			return permissions.Other, ""
 		}
 	case s.act == allows:
-		a = permissions.Allow(s.reach(r))
+		a = permissions.Allow(s.scopeFor(r))
 	case s.act == denies:
 		a = permissions.Deny
 	case s.act == resumes:
@@ -116,9 +116,9 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	return "", c.Language.Sprintf("%s takes another answer. %s", o.Code, c.help(o))
 }
 
-// reach is the scope that a sentence allows r for. "session" means the narrower scope of that name if only that is offered, and "always"
+// scopeFor is the scope that a sentence allows r for. "session" means the narrower scope of that name if only that is offered, and "always"
 // in a reply to a card what can be always allowed, if no rule can be given.
-func (s sentence) reach(r permissions.Request) permissions.Scope {
+func (s sentence) scopeFor(r permissions.Request) permissions.Scope {
 	if s.scope == "" {
 		return permissions.Once
 	}
@@ -141,21 +141,21 @@ func scopes(r permissions.Request, in i18n.Language) (ids []string) {
 	return ids
 }
 
-// Chosen returns the options of a clarification that a text names. A number that is shown before an option means that
+// ChosenOptions returns the options of a clarification that a text names. A number that is shown before an option means that
 // option, whatever the others say; anything else has to be an option's words, exactly or, if none matches, in any case, or
 // without a full stop, a comma or exclamation marks at its end.
-func Chosen(text string, r permissions.Request) []int {
+func ChosenOptions(text string, r permissions.Request) []int {
 	text = oneLine(text)
 	if n, err := strconv.Atoi(plain(text)); err == nil && n > 0 && n <= len(r.Choices) && strconv.Itoa(n) == plain(text) {
 		return []int{n}
 	}
-	if named := worded(text, r); len(named) > 0 || plain(text) == text {
+	if named := matchingOptions(text, r); len(named) > 0 || plain(text) == text {
 		return named
 	}
-	return worded(plain(text), r)
+	return matchingOptions(plain(text), r)
 }
 
-func worded(text string, r permissions.Request) (exact []int) {
+func matchingOptions(text string, r permissions.Request) (exact []int) {
 	var inAnyCase []int
 	for i, c := range r.Choices {
 		words := oneLine(c)

@@ -67,7 +67,7 @@ func Parse(line string, r permissions.Request, code string, in i18n.Language) Re
 	word, rest, _ := strings.Cut(text, " ")
 	rest = strings.TrimSpace(rest)
 	switch word := fold(word); {
-	case one(helpWords, word):
+	case isOneOf(helpWords, word):
 		if rest == "" {
 			return Reply{Meaning: Asks, Say: Help(r, code, in)}
 		}
@@ -75,11 +75,11 @@ func Parse(line string, r permissions.Request, code string, in i18n.Language) Re
 		if rest == "" {
 			return Reply{Meaning: Shows}
 		}
-	case word == "", word == "c", one(continueWords, word):
+	case word == "", word == "c", isOneOf(continueWords, word):
 		if rest == "" {
 			return offered(r, code, in, Reply{Answer: permissions.Continue})
 		}
-	case word == "i", word == "esc", word == Esc, one(interruptWords, word):
+	case word == "i", word == "esc", word == Esc, isOneOf(interruptWords, word):
 		if rest == "" {
 			return offered(r, code, in, Reply{Answer: permissions.Interrupt})
 		}
@@ -161,9 +161,9 @@ func denial(rest string, r permissions.Request, code string, in i18n.Language) R
 		case isCall && a.Call == 0:
 			a.Call = n
 		case code != "" && fold(token) == fold(code):
-		case one(becauseWords, fold(token)) && more == "":
+		case isOneOf(becauseWords, fold(token)) && more == "":
 			return offered(r, code, in, Reply{Meaning: Reason, Answer: permissions.Deny, Call: a.Call})
-		case one(becauseWords, fold(token)):
+		case isOneOf(becauseWords, fold(token)):
 			a.Comment, more = more, ""
 		default:
 			return unclear(r, code, in)
@@ -175,17 +175,17 @@ func denial(rest string, r permissions.Request, code string, in i18n.Language) R
 
 // choice parses an option's number or words, or the person's own words. A text that names two options names none.
 func choice(text string, r permissions.Request, code string, in i18n.Language) Reply {
-	switch meant := Chosen(text, r); {
+	switch meant := ChosenOptions(text, r); {
 	case len(meant) == 1:
 		return offered(r, code, in, Reply{Answer: permissions.Choose(meant[0])})
 	case len(meant) > 1:
 		return Reply{Say: in.Text("Nothing was chosen: that names two options.")}
-	case one(helpWords, fold(text)):
+	case isOneOf(helpWords, fold(text)):
 		return Reply{Meaning: Asks, Say: Help(r, code, in)}
 	case slices.Contains([]string{"s", "show"}, fold(text)):
 		return Reply{Meaning: Shows}
 	}
-	own, ok := typedOwn(text, r)
+	own, ok := parseOwnWords(text, r)
 	switch {
 	case ok && own != "":
 		return Reply{Meaning: Decides, Answer: permissions.Other, Comment: own}

@@ -18,7 +18,7 @@ import (
 
 func TestWhatADecisionOfAMessageHolds(t *testing.T) {
 	said := reply.Read(reply.Message{Text: "no STEP2 #2 because why", At: noon}, waiting)
-	want := reply.Said{Decisions: []connectors.Decision{{
+	want := reply.Result{Decisions: []connectors.Decision{{
 		Request: "id of STEP2", Code: "STEP2", Answer: permissions.Deny, Call: 2, Comment: "why", Shown: permissions.Digest{5},
 	}}}
 	if diff := cmp.Diff(want, said); diff != "" {
@@ -33,26 +33,26 @@ func TestAMessageIsNewerThanItsPrompt(t *testing.T) {
 	} {
 		m.At = noon.Add(-time.Nanosecond)
 		said := reply.Read(m, waiting)
-		if len(said.Decisions) > 0 || !strings.Contains(said.Say, "older than the card") {
+		if len(said.Decisions) > 0 || !strings.Contains(said.Reply, "older than the card") {
 			t.Errorf("%q from before the card: %+v; want that it is older", m.Text, said)
 		}
 		m.At = noon
 		if said := reply.Read(m, waiting); len(said.Decisions) == 0 {
-			t.Errorf("%q as the card came: %s", m.Text, said.Say)
+			t.Errorf("%q as the card came: %s", m.Text, said.Reply)
 		}
 	}
 }
 
 func TestWhereNothingWaitsEverythingIsPassedOn(t *testing.T) {
 	for _, text := range []string{"yes", "no", "👍", "2", "what now?", "don't allow K7F3Q", ""} {
-		if diff := cmp.Diff(reply.Said{PassOn: true}, reply.Read(reply.Message{Text: text}, nil)); diff != "" {
+		if diff := cmp.Diff(reply.Result{PassOn: true}, reply.Read(reply.Message{Text: text}, nil)); diff != "" {
 			t.Errorf("%q: %s", text, diff)
 		}
 	}
 	if said := reply.Read(reply.Message{Text: "yes K7F3Q"}, nil); said.PassOn || said.Guesses != 1 {
 		t.Errorf("an answer to nothing: %+v; want an unknown code", said)
 	}
-	if diff := cmp.Diff(reply.Said{}, reply.Read(reply.Message{Text: "👍", Reaction: true}, nil)); diff != "" {
+	if diff := cmp.Diff(reply.Result{}, reply.Read(reply.Message{Text: "👍", Reaction: true}, nil)); diff != "" {
 		t.Errorf("a reaction to nothing: %s", diff)
 	}
 }
@@ -62,7 +62,7 @@ func TestACodeHeldTwiceDecidesNothing(t *testing.T) {
 	twice := append([]reply.Open{{Code: "k7f3q", Request: tool, ShownAt: noon}}, waiting...)
 	for _, text := range []string{"yes K7F3Q", "K7F3Q no"} {
 		t.Run("A5/"+text, func(t *testing.T) {
-			if said := reply.Read(reply.Message{Text: text, At: noon}, twice); len(said.Decisions) > 0 || said.Say == "" {
+			if said := reply.Read(reply.Message{Text: text, At: noon}, twice); len(said.Decisions) > 0 || said.Reply == "" {
 				t.Errorf("%q: %+v", text, said)
 			}
 		})
@@ -123,8 +123,8 @@ func TestWhatAPersonIsTold(t *testing.T) {
 		{reply.Message{Text: "yes K7F3Q M2P4R once", Console: true}, two, "and only once: yes K7F3Q M2P4R"},
 	} {
 		c.m.At, c.m.Thumbs = noon, !c.m.Console
-		if said := reply.Read(c.m, c.open); !strings.Contains(said.Say, c.want) {
-			t.Errorf("%q is answered\n     %s\nwant %s", c.m.Text, said.Say, c.want)
+		if said := reply.Read(c.m, c.open); !strings.Contains(said.Reply, c.want) {
+			t.Errorf("%q is answered\n     %s\nwant %s", c.m.Text, said.Reply, c.want)
 		}
 	}
 }
@@ -160,8 +160,8 @@ func TestChatHints(t *testing.T) {
 func TestNoHintAtReactionsThatNobodyHears(t *testing.T) {
 	for _, text := range []string{"yes", "why?", "don't allow K7F3Q", "K7F3Q no yes"} {
 		said := reply.Read(reply.Message{Text: text, At: noon}, waiting[:2])
-		if !strings.Contains(said.Say, "YES K7F3Q") || strings.Contains(said.Say, "react") {
-			t.Errorf("%q is answered %q", text, said.Say)
+		if !strings.Contains(said.Reply, "YES K7F3Q") || strings.Contains(said.Reply, "react") {
+			t.Errorf("%q is answered %q", text, said.Reply)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestEveryHintIsAnAnswer(t *testing.T) {
 		"CONTINUE PAUSE", "INTERRUPT PAUSE", "INTERRUPT CNFRM", "CH5SE 5", "CH5SE other: words of your own",
 	} {
 		if said := reply.Read(reply.Message{Text: text, At: noon}, waiting); len(said.Decisions) != 1 {
-			t.Errorf("%q decides nothing: %s", text, said.Say)
+			t.Errorf("%q decides nothing: %s", text, said.Reply)
 		}
 	}
 }
@@ -251,8 +251,8 @@ func TestAnOptionThatBeginsLikeWordsOfOnesOwn(t *testing.T) {
 				t.Errorf("%q to the card is %s; want %s", quoted, got, want)
 			}
 		}
-		if hint := "or other K7F3Q and words of your own."; want == replytest.Told && !strings.HasSuffix(said.Say, hint) {
-			t.Errorf("%q is told %q; want %q", text, said.Say, hint)
+		if hint := "or other K7F3Q and words of your own."; want == replytest.Told && !strings.HasSuffix(said.Reply, hint) {
+			t.Errorf("%q is told %q; want %q", text, said.Reply, hint)
 		}
 	}
 }
@@ -329,7 +329,7 @@ func TestAReplyToACardLeavesItsCodeOut(t *testing.T) {
 					got += string(d.Answer)
 				}
 				if got != want {
-					t.Errorf("%q to %s is %q, not %q: %s", text, code, got, want, said.Say)
+					t.Errorf("%q to %s is %q, not %q: %s", text, code, got, want, said.Reply)
 				}
 			})
 		}
@@ -342,7 +342,7 @@ func TestAReplyToACardLeavesItsCodeOut(t *testing.T) {
 }
 
 // allows reports whether a message allows anything.
-func allows(said reply.Said) bool {
+func allows(said reply.Result) bool {
 	return slices.ContainsFunc(said.Decisions, func(d connectors.Decision) bool {
 		_, allowing := d.Answer.Scope()
 		return allowing
@@ -411,7 +411,7 @@ func TestAnswersToAList(t *testing.T) {
 		"alle erlauben 4000":    {"", 0, false},
 		"":                      {"", 0, false},
 	} {
-		all, n, ok := reply.ToList(text)
+		all, n, ok := reply.ReadListReply(text)
 		if ok != want.ok || ok && (all != want.all || n != want.n) {
 			t.Errorf("%q is %q %d %t; want %q %d %t", text, all, n, ok, want.all, want.n, want.ok)
 		}
@@ -439,7 +439,7 @@ func TestAlwaysNamesARule(t *testing.T) {
 			got = connectors.Decision{Answer: said.Decisions[0].Answer, Rule: said.Decisions[0].Rule}
 		}
 		if got != want || len(said.Decisions) > 1 {
-			t.Errorf("%s: %+v; %s", text, said.Decisions, said.Say)
+			t.Errorf("%s: %+v; %s", text, said.Decisions, said.Reply)
 		}
 		said = reply.Read(reply.Message{Text: text, At: at}, []reply.Open{{Request: narrow, Code: "K7F3Q", ShownAt: at}})
 		if len(said.Decisions) > 0 {
@@ -453,12 +453,12 @@ func TestAlwaysNamesARule(t *testing.T) {
 	} {
 		said := reply.Read(reply.Message{Text: text, Quotes: "K7F3Q", At: at}, []reply.Open{{Request: ever, Code: "K7F3Q", ShownAt: at}})
 		if got := len(said.Decisions) == 1; got != (want != "") || got && said.Decisions[0].Answer != want {
-			t.Errorf("%q to a card that can be allowed always: %+v; %s", text, said.Decisions, said.Say)
+			t.Errorf("%q to a card that can be allowed always: %+v; %s", text, said.Decisions, said.Reply)
 		}
 	}
 	if said := reply.Read(reply.Message{Text: "always K7F3Q M2P4R", At: at}, both); len(said.Decisions) > 0 ||
-		!strings.Contains(said.Say, "several requests at once can only be allowed, and only once: YES K7F3Q M2P4R") {
-		t.Errorf("one rule for two: %+v; %s", said.Decisions, said.Say)
+		!strings.Contains(said.Reply, "several requests at once can only be allowed, and only once: YES K7F3Q M2P4R") {
+		t.Errorf("one rule for two: %+v; %s", said.Decisions, said.Reply)
 	}
 	said := reply.Read(reply.Message{Text: "👍", Quotes: "K7F3Q", Reaction: true, At: at},
 		[]reply.Open{{Request: r, Code: "K7F3Q", ShownAt: at}})

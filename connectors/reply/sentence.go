@@ -56,16 +56,16 @@ func shape(text string) (s sentence, ok bool) {
 		s, ok = yesShape(words[1:])
 	case isNo(first):
 		s, ok = noShape(words[1:])
-	case one(alwaysWords, first):
+	case isOneOf(alwaysWords, first):
 		s, ok = alwaysShape(words[1:])
-	case one(continueWords, first):
+	case isOneOf(continueWords, first):
 		s, ok = pauseShape(resumes, words[1:])
-	case one(interruptWords, first):
+	case isOneOf(interruptWords, first):
 		s, ok = pauseShape(interrupts, words[1:])
 	case isCode(plain(words[0])):
 		s, ok = codeShape(plain(words[0]), words[1:])
-		s.own, _ = ownWords(behind(text))
-	case one(otherWords, first), isOwn(first):
+		s.own, _ = ownWords(afterFirstWord(text))
+	case isOneOf(otherWords, first), isOwn(first):
 		s, ok = otherShape(text)
 	}
 	s.first = cmp.Or(s.first, plain(words[0]))
@@ -101,7 +101,7 @@ func yesShape(words []string) (sentence, bool) {
 			s.call, used = n, 1
 		case used > 0 && s.scope == "":
 			s.scope = scope
-		case one(runWords, word) && len(words) == 1:
+		case isOneOf(runWords, word) && len(words) == 1:
 			s.run, used = true, 1
 		default:
 			return sentence{}, false
@@ -140,7 +140,7 @@ func noShape(words []string) (sentence, bool) {
 
 // because parses nothing, or because and a reason.
 func (s *sentence) because(words []string) bool {
-	if len(words) > 1 && one(becauseWords, fold(plain(words[0]))) {
+	if len(words) > 1 && isOneOf(becauseWords, fold(plain(words[0]))) {
 		s.reason, words = strings.Join(words[1:], " "), nil
 	}
 	return len(words) == 0
@@ -164,9 +164,9 @@ func codeShape(code string, words []string) (sentence, bool) {
 		s.act = allows
 	case isNo(word) && s.because(words[1:]):
 		s.act = denies
-	case one(continueWords, word) && alone:
+	case isOneOf(continueWords, word) && alone:
 		s.act = resumes
-	case one(interruptWords, word) && alone:
+	case isOneOf(interruptWords, word) && alone:
 		s.act = interrupts
 	}
 	return s, true
@@ -212,11 +212,11 @@ var (
 	ruleWords      = i18n.All("rule")
 )
 
-func one(of []string, word string) bool { return slices.Contains(of, word) }
+func isOneOf(of []string, word string) bool { return slices.Contains(of, word) }
 
-func isYes(word string) bool { return one(yesWords, word) }
+func isYes(word string) bool { return isOneOf(yesWords, word) }
 
-func isNo(word string) bool { return one(noWords, word) }
+func isNo(word string) bool { return isOneOf(noWords, word) }
 
 // isCode reports whether a word can be a request's code: five unambiguous ASCII letters and digits, in any case.
 func isCode(word string) bool {
@@ -245,19 +245,19 @@ func readScope(words []string) (id string, used int) {
 	}
 	word := fold(plain(words[0]))
 	switch {
-	case one(onceWords, word):
+	case isOneOf(onceWords, word):
 		word = permissions.Once.String()
-	case one(sessionWords, word):
+	case isOneOf(sessionWords, word):
 		word = permissions.Session.String()
-	case one(alwaysWords, word):
+	case isOneOf(alwaysWords, word):
 		word = permissions.Always.String()
-	case one(ruleWords, word):
+	case isOneOf(ruleWords, word):
 		word = permissions.Rule.String()
 	case len(words) > 1 && isNumber(words[0]):
 		switch unit := fold(plain(words[1])); {
-		case one(minuteWords, unit):
+		case isOneOf(minuteWords, unit):
 			id, used = word+"m", 2
-		case one(hourWords, unit):
+		case isOneOf(hourWords, unit):
 			id, used = word+"h", 2
 		}
 		if _, err := permissions.ParseScope(id); err != nil {
@@ -316,13 +316,13 @@ func isOwn(text string) bool {
 	return ok
 }
 
-// colons reports whether an option of r begins with a keyword and a colon.
-func colons(r permissions.Request) bool {
-	return slices.ContainsFunc(otherWords, func(word string) bool { return begins(r, word+":") })
+// hasColonOption reports whether an option of r begins with a keyword and a colon.
+func hasColonOption(r permissions.Request) bool {
+	return slices.ContainsFunc(otherWords, func(word string) bool { return hasKeywordOption(r, word+":") })
 }
 
-// behind is what follows the first word, as typed.
-func behind(text string) string {
+// afterFirstWord is what follows the first word, as typed.
+func afterFirstWord(text string) string {
 	at := strings.IndexFunc(text, unicode.IsSpace)
 	if at < 0 {
 		return ""
@@ -337,8 +337,8 @@ func otherShape(text string) (sentence, bool) {
 		s.own, s.pick = own, oneLine(text) // an option may have these words
 		return s, true
 	}
-	rest := behind(text)
-	words := behind(rest)
+	rest := afterFirstWord(text)
+	words := afterFirstWord(rest)
 	code := strings.TrimSuffix(strings.TrimRightFunc(strings.TrimSuffix(rest, words), unicode.IsSpace), ":")
 	if !isCode(code) {
 		return sentence{}, false
@@ -347,37 +347,37 @@ func otherShape(text string) (sentence, bool) {
 	return s, true
 }
 
-// begins reports whether an option of r begins with a keyword of ours, which then is not available.
-func begins(r permissions.Request, word string) bool {
+// hasKeywordOption reports whether an option of r begins with a keyword of ours, which then is not available.
+func hasKeywordOption(r permissions.Request, word string) bool {
 	return slices.ContainsFunc(r.Choices, func(choice string) bool {
 		rest, found := strings.CutPrefix(fold(strings.TrimSpace(choice)), word)
 		return found && (rest == "" || strings.HasSuffix(word, ":") || strings.IndexFunc(rest, unicode.IsSpace) == 0)
 	})
 }
 
-// typedOwn is the person's own words in a line at the prompt of r; empty if the next line is to have them.
-func typedOwn(text string, r permissions.Request) (own string, ok bool) {
+// parseOwnWords is the person's own words in a line at the prompt of r; empty if the next line is to have them.
+func parseOwnWords(text string, r permissions.Request) (own string, ok bool) {
 	if own, ok = ownWords(text); ok {
-		return own, !colons(r)
+		return own, !hasColonOption(r)
 	}
 	word, rest, _ := strings.Cut(text, " ")
-	return strings.TrimSpace(rest), fold(word) == otherShort && !begins(r, otherShort)
+	return strings.TrimSpace(rest), fold(word) == otherShort && !hasKeywordOption(r, otherShort)
 }
 
-// ownTyped is how the person's own words are typed at the prompt of r.
-func ownTyped(r permissions.Request, code string, in i18n.Language) string {
+// ownWordsHint is how the person's own words are typed at the prompt of r.
+func ownWordsHint(r permissions.Request, code string, in i18n.Language) string {
 	switch {
-	case !begins(r, otherShort):
+	case !hasKeywordOption(r, otherShort):
 		return otherShort
-	case !colons(r):
+	case !hasColonOption(r):
 		return in.Text("other") + ":"
 	}
 	return in.Text("other") + " " + code
 }
 
-// ownSent is how the person's own words about o are sent.
-func ownSent(o Open, in i18n.Language) string {
-	if colons(o.Request) {
+// ownWordsChatHint is how the person's own words about o are sent.
+func ownWordsChatHint(o Open, in i18n.Language) string {
+	if hasColonOption(o.Request) {
 		return in.Text("other") + " " + o.Code
 	}
 	return o.Code + " " + in.Text("other") + ":"

@@ -67,7 +67,7 @@ const (
 // Parts splits s into one or more messages within the limits.
 func Parts(s connectors.AgentMessage, l Limits) []Part {
 	name := permissions.Brief(card.Visible(s.Agent), maxName)
-	b := write(card.Uncoded(s.Text, s.Codes))
+	b := write(card.HideCodes(s.Text, s.Codes))
 	room := l.Text - l.Unit.Of(name+" (999/999):\n"+goesOn)
 	cuts := b.split(room, l)
 	parts := make([]Part, len(cuts))

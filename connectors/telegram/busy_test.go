@@ -95,7 +95,7 @@ func TestErrorsSayWhenToTryAgain(t *testing.T) {
 	fay := connectors.Person{Name: "fay"}
 	c := New(Options{Token: "1:x"}, nil)
 	busy := &apiError{Method: "sendMessage", Code: 429, Pause: time.Minute}
-	c.pace.told(fayChat, busy)
+	c.pace.noteResult(fayChat, busy)
 	turn := c.turn(t.Context(), fayChat, 0)
 	if !errors.Is(turn, errTurn) {
 		t.Fatalf("turn = %v", turn)
@@ -110,7 +110,7 @@ func TestErrorsSayWhenToTryAgain(t *testing.T) {
 		"gone":       {&apiError{Code: 403, Pause: time.Minute}, 0, 0},
 		"nothing":    {nil, 0, 0},
 	} {
-		if got := connectors.RetryAfter(New(Options{Now: time.Now}, nil).failed(spot{}, fay, e.err)); got < e.least || got > e.most {
+		if got := connectors.RetryAfter(New(Options{Now: time.Now}, nil).sendError(spot{}, fay, e.err)); got < e.least || got > e.most {
 			t.Errorf("%s: after %v", name, got)
 		}
 	}

@@ -68,24 +68,24 @@ type Connector struct {
 	reportedSenders connectors.OncePerDay[int64] // unknown accounts reported to the owner
 	pointed         connectors.OncePerDay[int64] // people told that commands are for private chats
 
-	work  sync.WaitGroup // background sends: toasts, replies
-	wrote chan int64     // chats of configured people, for the menu
+	work      sync.WaitGroup // background sends: toasts, replies
+	menuChats chan int64     // chats of configured people, for the menu
 
-	dates *lru.Cache[string, time.Time] // of cards just sent, by Telegram's clock
-	ends  *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
-	heard *lru.Cache[ref, string]       // the events in which people's texts came, by their messages
+	dates       *lru.Cache[string, time.Time] // of cards just sent, by Telegram's clock
+	lastReplies *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
+	textEvents  *lru.Cache[ref, string]       // the events in which people's texts came, by their messages
 
-	stopped atomic.Bool              // Run has returned
-	files   *lru.Cache[string, bool] // documents sent whose card is not sent yet
-	whole   card.Whole
-	rooms   groupChecks
-	firsts  *lru.Cache[first, time.Time] // when the first steps of two were taken
-	boards  *lru.Cache[ref, *boards]     // whose buttons change
-	steps   *lru.Cache[ref, press]       // what was pressed last on cards that do not have their first buttons
-	olds    *lru.Cache[old, ref]         // cards that are about to be sent again
-	grown   *lru.Cache[ref, time.Time]   // when lists took more requests
-	thumbs  *lru.Cache[int64, bool]      // chats from which a reaction was received
-	gaps    sync.Mutex                   // held until olds has the cards of a gap
+	stopped       atomic.Bool              // Run has returned
+	files         *lru.Cache[string, bool] // documents sent whose card is not sent yet
+	whole         card.FitCache
+	groups        groupChecks
+	firstSteps    *lru.Cache[firstStep, time.Time] // when the first steps of two were taken
+	boards        *lru.Cache[ref, *boards]         // whose buttons change
+	steps         *lru.Cache[ref, press]           // what was pressed last on cards that do not have their first buttons
+	replacedCards *lru.Cache[replacedCard, ref]    // cards that are about to be sent again
+	listGrowth    *lru.Cache[ref, time.Time]       // when lists took more requests
+	reactionChats *lru.Cache[int64, bool]          // chats from which a reaction was received
+	gaps          sync.Mutex                       // held until olds has the cards of a gap
 }
 
 var (
@@ -102,12 +102,13 @@ func New(o Options, in connectors.Services) *Connector {
 		Pairing: conversation.Pairing{
 			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: visible,
 		},
-		files: connectors.NewLRU[string, bool](maxFiles), heard: connectors.NewLRU[ref, string](maxEnds),
-		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](maxEnds), dates: connectors.NewLRU[string, time.Time](maxEnds),
-		rooms:  groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
-		firsts: connectors.NewLRU[first, time.Time](maxFirsts), olds: connectors.NewLRU[old, ref](maxOlds),
+		files: connectors.NewLRU[string, bool](maxFiles), textEvents: connectors.NewLRU[ref, string](maxEnds),
+		menuChats: make(chan int64, 100), lastReplies: connectors.NewLRU[ref, string](maxEnds),
+		dates:      connectors.NewLRU[string, time.Time](maxEnds),
+		groups:     groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
+		firstSteps: connectors.NewLRU[firstStep, time.Time](maxFirsts), replacedCards: connectors.NewLRU[replacedCard, ref](maxOlds),
 		boards: connectors.NewLRU[ref, *boards](maxFirsts), steps: connectors.NewLRU[ref, press](maxFirsts),
-		grown: connectors.NewLRU[ref, time.Time](maxEnds), thumbs: connectors.NewLRU[int64, bool](maxEnds),
+		listGrowth: connectors.NewLRU[ref, time.Time](maxEnds), reactionChats: connectors.NewLRU[int64, bool](maxEnds),
 	}
 	c.bot = botOf(o.Token)
 	return c
@@ -133,11 +134,11 @@ func (c *Connector) Name() string { return Name }
 
 // Health is [connectors.HealthChecker].
 func (c *Connector) Health() error {
-	return cmp.Or(c.state.Health(), c.rooms.health())
+	return cmp.Or(c.state.Health(), c.groups.health())
 }
 
 // ReceivedUntil is [connectors.ReceiptTracker].
-func (c *Connector) ReceivedUntil(stops bool) time.Time { return c.state.hearing(stops) }
+func (c *Connector) ReceivedUntil(stops bool) time.Time { return c.state.receivedUntil(stops) }
 
 // Reach reports whether a person can be reached: with a Telegram account, unless Telegram refused earlier messages for good.
 func (c *Connector) Reach(p connectors.Person) error {
@@ -195,23 +196,23 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	c.whole.Note(p.Request.ID, !out.TooBig)
 	if name := string(p.Request.ID) + "/" + strconv.FormatInt(chat, 10); out.Document != nil && !c.files.Contains(name) {
 		if p, err = c.due(ctx, chat, p, false); err != nil {
-			return "", c.failed(at, p.To, err)
+			return "", c.sendError(at, p.To, err)
 		}
 		params := at.into(map[string]any{"disable_notification": true, "caption": clipTo(out.Document.Caption, maxCaption)})
 		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
 		err := c.api.upload(ctx, "sendDocument", params, body, nil)
-		c.pace.told(chat, err)
-		if neverTaken(err) {
+		c.pace.noteResult(chat, err)
+		if isRefusedContent(err) {
 			return "", &connectors.UnreachableError{Reason: "Telegram does not take the file that the card needs: " + err.Error()}
 		}
 		if err != nil {
-			return "", c.failed(at, p.To, err)
+			return "", c.sendError(at, p.To, err)
 		}
 		c.files.Add(name, true)
 		defer c.files.Remove(name)
 	}
 	if p, err = c.due(ctx, chat, p, true); err != nil {
-		return "", c.failed(at, p.To, err)
+		return "", c.sendError(at, p.To, err)
 	}
 	if p.Request.Revision != was {
 		out = show(p, c.now())
@@ -223,9 +224,9 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	}
 	name, err := c.post(ctx, at, params)
 	if err != nil {
-		return "", c.failed(at, p.To, err)
+		return "", c.sendError(at, p.To, err)
 	}
-	c.pointOn(ctx, p, chat)
+	c.pointToNew(ctx, p, chat)
 	return name.String(), nil
 }
 
@@ -233,7 +234,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 func (c *Connector) post(ctx context.Context, at spot, params map[string]any) (ref, error) {
 	var sent message
 	err := c.api.call(ctx, "sendMessage", params, &sent)
-	c.pace.told(at.chat, err)
+	c.pace.noteResult(at.chat, err)
 	name := ref{at.chat, sent.ID}
 	if err == nil {
 		c.dates.Add(name.String(), time.Unix(sent.Date, 0))
@@ -248,16 +249,16 @@ func (c *Connector) SendBurst(ctx context.Context, b connectors.Burst) (string, 
 		return "", err
 	}
 	if err := c.turn(ctx, at.chat, cards); err != nil {
-		return "", c.failed(at, b.To, err)
+		return "", c.sendError(at, b.To, err)
 	}
 	out := c.listed(b, "")
 	params := at.into(out.params())
 	params["disable_notification"] = out.Silent
 	name, err := c.post(ctx, at, params)
 	if err != nil {
-		return "", c.failed(at, b.To, err)
+		return "", c.sendError(at, b.To, err)
 	}
-	c.grown.Add(name, c.now())
+	c.listGrowth.Add(name, c.now())
 	return name.String(), nil
 }
 
@@ -279,14 +280,14 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 	part := edits
 	if b.Joined > 0 { // it is how they are shown first
 		part = cards
-		c.grown.Add(at, c.now())
+		c.listGrowth.Add(at, c.now())
 	}
 	var edited struct {
 		Date int64 `json:"edit_date"`
 	}
-	err = c.add(ctx, at.chat, part, "editMessageText", inPlace(at, out), &edited)
+	err = c.writeIfRoom(ctx, at.chat, part, "editMessageText", inPlace(at, out), &edited)
 	if b.Joined > 0 && err == nil {
-		c.grown.Add(at, c.now())
+		c.listGrowth.Add(at, c.now())
 		c.dates.Add(name, time.Unix(edited.Date, 0))
 	}
 	switch {
@@ -297,7 +298,7 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 	case cannotEdit(err):
 		return nil
 	}
-	return c.failed(spot{chat: at.chat}, b.To, err)
+	return c.sendError(spot{chat: at.chat}, b.To, err)
 }
 
 // due waits for the turn of a card, or of its file before it.
@@ -341,7 +342,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		}
 	}
 	if p.Request.State != permissions.Pending {
-		c.olds.Remove(old{p.Request.ID, r.chat}) // it is not sent again
+		c.replacedCards.Remove(replacedCard{p.Request.ID, r.chat}) // it is not sent again
 	}
 	if p.Group == "" && p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && chatWith(p.To) != r.chat {
 		c.inBackground(ctx, func(ctx context.Context) error {
@@ -351,7 +352,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	}
 	if p.Untitled && p.Request.State == permissions.Pending && fit(p).Document != nil {
 		c.gaps.Lock()
-		c.olds.Add(old{p.Request.ID, r.chat}, r)
+		c.replacedCards.Add(replacedCard{p.Request.ID, r.chat}, r)
 		c.gaps.Unlock()
 		return connectors.ErrResend
 	}
@@ -365,13 +366,13 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 			o.Self = p.To.Name
 		}
 		err = c.replyOutcome(ctx, r, at, p.Code+" · "+card.Outcome(p.Request, o).Text)
-		return c.failed(at, p.To, err)
+		return c.sendError(at, p.To, err)
 	case cannotEdit(err) && (at.chat < 0 || p.Untitled):
 		return connectors.ErrResend
 	case cannotEdit(err):
 		return nil
 	}
-	return c.failed(at, p.To, err)
+	return c.sendError(at, p.To, err)
 }
 
 // redrawAt edits one message about p to the card, with the buttons of the step that it is at, or to a pointer to the newer card.
@@ -399,15 +400,15 @@ const (
 
 // replyOutcome replies to a card that cannot be edited, once for each outcome.
 func (c *Connector) replyOutcome(ctx context.Context, r ref, at spot, text string) error {
-	if known, _ := c.ends.Get(r); known == text {
+	if known, _ := c.lastReplies.Get(r); known == text {
 		return nil
 	}
 	params := at.into(ourText(text, noKeys()).params())
 	params["reply_parameters"] = replyTo(r.message)
-	if err := c.add(ctx, at.chat, edits, "sendMessage", params, nil); err != nil {
+	if err := c.writeIfRoom(ctx, at.chat, edits, "sendMessage", params, nil); err != nil {
 		return err
 	}
-	c.ends.Add(r, text)
+	c.lastReplies.Add(r, text)
 	return nil
 }
 
@@ -417,7 +418,7 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	if err != nil {
 		return err
 	}
-	out := noticed(n, c.now())
+	out := renderNotice(n, c.now())
 	if out.Text == "" {
 		return nil
 	}
@@ -428,22 +429,22 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 			params["reply_parameters"] = replyTo(r.message)
 		}
 	}
-	if err := c.add(ctx, at.chat, edits, "sendMessage", params, nil); err != nil {
-		return c.failed(at, n.To, err)
+	if err := c.writeIfRoom(ctx, at.chat, edits, "sendMessage", params, nil); err != nil {
+		return c.sendError(at, n.To, err)
 	}
 	return nil
 }
 
-// add makes one call that writes into a chat, if that leaves room for more urgent ones; else the error says when to retry.
-func (c *Connector) add(ctx context.Context, chat int64, part int, method string, params map[string]any, result any) error {
-	if after := c.pace.room(chat, part); after > 0 {
+// writeIfRoom makes one call that writes into a chat, if that leaves room for more urgent ones; else the error says when to retry.
+func (c *Connector) writeIfRoom(ctx context.Context, chat int64, part int, method string, params map[string]any, result any) error {
+	if after := c.pace.tryTurn(chat, part); after > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{after})
 	}
 	if c.stopped.Load() {
 		return errStopped
 	}
 	err := c.api.call(ctx, method, params, result)
-	c.pace.told(chat, err)
+	c.pace.noteResult(chat, err)
 	return err
 }
 
@@ -475,11 +476,11 @@ func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 func (c *Connector) reply(ctx context.Context, to ref, text string, k keyboard, sent any) error {
 	params := ourText(text, k).params()
 	params["chat_id"], params["reply_parameters"] = to.chat, replyTo(to.message)
-	return c.add(ctx, to.chat, replies, "sendMessage", params, sent)
+	return c.writeIfRoom(ctx, to.chat, replies, "sendMessage", params, sent)
 }
 
-// lose records that a person cannot be written to, if that is what why says, and adds what they have to do.
-func (c *Connector) lose(p connectors.Person, why string) string {
+// noteLost records that a person cannot be written to, if that is what why says, and adds what they have to do.
+func (c *Connector) noteLost(p connectors.Person, why string) string {
 	switch rest := strings.TrimPrefix(why, p.Name+" "); rest {
 	case hasBlocked:
 		why += " since {since}; " + p.Name + " has to press Start"
@@ -497,18 +498,18 @@ func (c *Connector) lose(p connectors.Person, why string) string {
 	return why
 }
 
-// failed converts an error of sending for the engine: permanent with a reason for people, or temporary.
-func (c *Connector) failed(at spot, p connectors.Person, err error) error {
+// sendError converts an error of sending for the engine: permanent with a reason for people, or temporary.
+func (c *Connector) sendError(at spot, p connectors.Person, err error) error {
 	why, gone := goneFor(err, p.Name)
 	if gone && at.chat == chatWith(p) {
-		why = c.lose(p, why)
+		why = c.noteLost(p, why)
 	}
 	if at.chat < 0 {
 		if to, moved := migrated(err); moved {
 			return &connectors.GroupRenamedError{Now: Place(to, at.thread)}
 		}
 		if why, gone = goneIn(err); gone {
-			c.rooms.look.Notify() // other requests may be pending in that group
+			c.groups.look.Notify() // other requests may be pending in that group
 		}
 	}
 	if gone {
@@ -530,45 +531,45 @@ func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) 
 		return "", false, nil
 	}
 	chat := chatWith(s.To)
-	params := spoken(parts[s.Part]).params()
+	params := renderMessage(parts[s.Part]).params()
 	params["chat_id"], params["disable_notification"] = chat, s.Silent
 	brief, done := context.WithTimeout(ctx, turnTime)
 	defer done()
-	if err := c.pace.yield(brief, chat); err != nil {
+	if err := c.pace.awaitRoom(brief, chat); err != nil {
 		return "", false, fmt.Errorf("%w: %w", errTurn, err)
 	}
 	var sent message
-	err = c.speak(ctx, chat, params, &sent)
-	if _, formatted := params["entities"]; formatted && neverTaken(err) { // send the text without formatting
+	err = c.sendPart(ctx, chat, params, &sent)
+	if _, formatted := params["entities"]; formatted && isRefusedContent(err) { // send the text without formatting
 		delete(params, "entities")
-		err = c.speak(ctx, chat, params, &sent)
+		err = c.sendPart(ctx, chat, params, &sent)
 	}
-	if neverTaken(err) { // the rest of the text does not wait for it
+	if isRefusedContent(err) { // the rest of the text does not wait for it
 		return "", false, &connectors.UnreachableError{Reason: "Telegram does not take it"}
 	}
 	if err != nil {
-		return "", false, c.failed(spot{chat: chat}, s.To, err)
+		return "", false, c.sendError(spot{chat: chat}, s.To, err)
 	}
 	return ref{chat, sent.ID}.String(), s.Part+1 < len(parts), nil
 }
 
-func (c *Connector) speak(ctx context.Context, chat int64, params map[string]any, sent *message) error {
+func (c *Connector) sendPart(ctx context.Context, chat int64, params map[string]any, sent *message) error {
 	if err := c.turn(ctx, chat, 0); err != nil {
 		return err
 	}
 	err := c.api.call(ctx, "sendMessage", params, sent)
-	c.pace.told(chat, err)
+	c.pace.noteResult(chat, err)
 	return err
 }
 
-// neverTaken reports whether Telegram refused a call because of its content.
-func neverTaken(err error) bool {
+// isRefusedContent reports whether Telegram refused a call because of its content.
+func isRefusedContent(err error) bool {
 	refused, is := errors.AsType[*apiError](err)
 	return is && (refused.Code == http.StatusBadRequest || refused.Code == http.StatusRequestEntityTooLarge) && means(err, meansUnknown)
 }
 
-// spoken renders an agent message.
-func spoken(p talk.Part) outgoing {
+// renderMessage renders an agent message.
+func renderMessage(p talk.Part) outgoing {
 	var spans []span
 	for _, c := range p.Code {
 		s := span{format: asCode, start: c.Start, end: c.End}
@@ -583,10 +584,10 @@ func spoken(p talk.Part) outgoing {
 // ShowTyping is [connectors.TypingIndicator]: Telegram shows it for five seconds. It is skipped while anything else is being written.
 func (c *Connector) ShowTyping(ctx context.Context, to connectors.Person) error {
 	chat := chatWith(to)
-	if chat == 0 || c.pace.room(chat, typing) > 0 {
+	if chat == 0 || c.pace.tryTurn(chat, typing) > 0 {
 		return nil
 	}
 	err := c.api.call(ctx, "sendChatAction", map[string]any{"chat_id": chat, "action": "typing"}, nil)
-	c.pace.told(chat, err)
+	c.pace.noteResult(chat, err)
 	return err
 }

@@ -77,7 +77,7 @@ func (c *Connector) Receive(ctx context.Context) error {
 func startCode(m *message) (code string, is bool) {
 	command, code, _ := strings.Cut(m.Text, " ")
 	command, _, _ = strings.Cut(command, "@")
-	private := m.From != nil && !m.From.IsBot && m.SenderChat == nil && m.Chat.Type == "private" && !m.foreign()
+	private := m.From != nil && !m.From.IsBot && m.SenderChat == nil && m.Chat.Type == "private" && !m.isForeign()
 	code = strings.TrimSpace(code)
 	return code, command == "/start" && code != "" && private
 }
@@ -89,13 +89,13 @@ func (d *handler) arrive(ctx context.Context, m *message, code string) {
 	}
 	if d.Take(code, guest) {
 		d.inBackground(ctx, func(ctx context.Context) error {
-			return d.say(ctx, m.Chat.ID, replies, i18n.Known(m.From.Language).Text(toGuest))
+			return d.sendText(ctx, m.Chat.ID, replies, i18n.Known(m.From.Language).Text(toGuest))
 		})
 		return
 	}
 	if d.Wrong(address(m.From.ID)) && d.pace.unknownReplies.Allow() {
 		d.inBackground(ctx, func(ctx context.Context) error {
-			return d.say(ctx, m.Chat.ID, typing, i18n.Known(m.From.Language).Text(toLate))
+			return d.sendText(ctx, m.Chat.ID, typing, i18n.Known(m.From.Language).Text(toLate))
 		})
 	}
 }
@@ -120,7 +120,7 @@ func address(id int64) string { return strconv.FormatInt(id, 10) }
 func (c *Connector) sendQueued(ctx context.Context) error {
 	return c.SendQueued(ctx, func(address, text string) {
 		if id, err := strconv.ParseInt(address, 10, 64); err == nil {
-			c.inBackground(ctx, func(ctx context.Context) error { return c.say(ctx, id, replies, text) })
+			c.inBackground(ctx, func(ctx context.Context) error { return c.sendText(ctx, id, replies, text) })
 		}
 	})
 }

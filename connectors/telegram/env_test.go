@@ -104,7 +104,7 @@ func newEnv(t testing.TB, changes ...with) *env {
 }
 
 // at is somebody with an account.
-func at(id int64) connectors.Person { return connectors.Person{}.At(Name, address(id)) }
+func at(id int64) connectors.Person { return connectors.Person{}.WithAddress(Name, address(id)) }
 
 // moves gives a person of the configuration another account, or none.
 func (s *env) moves(i int, id int64) {
@@ -112,7 +112,7 @@ func (s *env) moves(i int, id int64) {
 	if id != 0 {
 		account = address(id)
 	}
-	s.settings.People[i] = s.settings.People[i].At(Name, account)
+	s.settings.People[i] = s.settings.People[i].WithAddress(Name, account)
 }
 
 // enrol configures a person with that account, who has not pressed Start yet.

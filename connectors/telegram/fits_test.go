@@ -233,18 +233,18 @@ func TestNoticesAndRepliesHaveAnAgentsWordsInCodesOnly(t *testing.T) {
 			{About: permissions.AboutWaiting, Waiting: []connectors.Prompt{p, p}}, {About: permissions.AboutEnded, Grant: g},
 			{About: permissions.AboutWaiting, Waiting: []connectors.Prompt{p, p}, Group: "-100"},
 			{About: permissions.AboutRevoked, Grant: g, Ran: []permissions.Request{p.Request}},
-			{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+			{About: permissions.AboutUnknownSenders, UnknownSenders: permissions.UnknownSenders{List: []permissions.UnknownSender{
 				{Via: "telegram", Account: "6666", Name: text("name"), At: noon},
 			}}, Unpaired: map[string][]string{"telegram": {"sam", strings.Repeat("m", 64)}}},
-			{About: permissions.AboutPairing, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+			{About: permissions.AboutPairing, UnknownSenders: permissions.UnknownSenders{List: []permissions.UnknownSender{
 				{Via: "telegram", Account: "6666", Name: text("name"), Proposed: permissions.ProposedPairing{Person: "sam", By: "fay"}},
 			}}},
-			{About: permissions.AboutText, By: "uid:1000", At: noon, Told: permissions.CallerMessage{
+			{About: permissions.AboutText, By: "uid:1000", At: noon, CallerMessage: permissions.CallerMessage{
 				Agent: text("teller"), Title: text("title"), Text: text("text"),
 			}},
 		} {
 			n.To = p.To
-			sound(rt, noticed(n, noon))
+			sound(rt, renderNotice(n, noon))
 		}
 		for _, words := range []string{
 			"Granted:\n" + card.InForce(g, card.Options{Now: noon}), card.Name(p.Request.Agent) + " stops what it works on.",

@@ -21,17 +21,17 @@ func (d *handler) membershipChanged(ctx context.Context, m member) error {
 	away := m.New.Status == "left" || m.New.Status == "kicked"
 	if m.Chat.Type == "private" {
 		p, err := d.in.Person(identity(m.Chat.ID))
-		if err != nil || !away { // pressing Start is noticed by [handler.found]
+		if err != nil || !away { // pressing Start is noticed by [handler.reportReturned]
 			return nil //nolint:nilerr // an unknown account is never asked
 		}
-		return d.in.ChatLost(ctx, Name, p.Name, "", d.lose(p, p.Name+" "+hasBlocked))
+		return d.in.ChatLost(ctx, Name, p.Name, "", d.noteLost(p, p.Name+" "+hasBlocked))
 	}
 	places, err := d.places(ctx, m.Chat.ID)
 	if err != nil {
 		return err
 	}
 	if len(places) > 0 {
-		d.rooms.look.Notify()
+		d.groups.look.Notify()
 	} else if !away {
 		d.leave(ctx, m.Chat.ID)
 	}
@@ -123,7 +123,7 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 		if err != nil {
 			return err
 		}
-		d.rooms.look.Notify()
+		d.groups.look.Notify()
 		return nil
 	}
 	switch asked, err := d.asksIn(ctx, m.Chat.ID); {
@@ -133,8 +133,8 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 		d.leave(ctx, m.Chat.ID)
 		return nil
 	case m.Text == "":
-		return d.unheard(ctx, m, m.media())
-	case m.foreign():
+		return d.answerUnread(ctx, m, m.media())
+	case m.isForeign():
 		return nil
 	}
 	id := identity(0) // an anonymous administrator or a channel is not a person
@@ -150,18 +150,18 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 	switch {
 	case m.Text[0] == '/':
 		_, _ = d.pointed.Do(m.From.ID, d.now(), func() error { // tells a person, once a day, where to use commands
-			d.tell(ctx, m, who.Language.Text(commandsElsewhere))
+			d.replyWords(ctx, m, who.Language.Text(commandsElsewhere))
 			return nil
 		})
 		return nil
-	case wanted && name == visible(who.Name) && m.unsaid():
-		d.tell(ctx, m, who.Language.Text(conversation.Unsaid))
+	case wanted && name == visible(who.Name) && m.hasHiddenWords():
+		d.replyWords(ctx, m, who.Language.Text(conversation.Unsaid))
 		return nil
 	case wanted && name == visible(who.Name):
 		person := connectors.Person{Location: who.Location, Language: who.Language}
 		return d.inWords(ctx, u, id, person, connectors.Decision{Code: code, Answer: answer})
 	case wanted:
-		d.tell(ctx, m, who.Language.Sprintf("Nothing was decided: that question is for %s. Press the button with ✏️ yourself.", name))
+		d.replyWords(ctx, m, who.Language.Sprintf("Nothing was decided: that question is for %s. Press the button with ✏️ yourself.", name))
 		return nil
 	}
 	return d.groupAnswer(ctx, u, id, who)
@@ -186,7 +186,7 @@ func (d *handler) auditUnmatched(ctx context.Context, m *message, id connectors.
 // groupAnswer reads what a person wrote in a group. Anything but an answer that names its request or card is ignored.
 func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
-	d.heard.Add(ref{m.Chat.ID, m.ID}, d.eventKey(u))
+	d.textEvents.Add(ref{m.Chat.ID, m.ID}, d.eventKey(u))
 	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo), d.quoted(m))
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Ident
 	said := reply.Read(text, open)
 	if left := d.reader.Muted(who); left > 0 {
 		if len(said.Decisions) > 0 {
-			d.tell(ctx, m, reply.SayMuted(left, who.Language))
+			d.replyWords(ctx, m, reply.SayMuted(left, who.Language))
 		}
 		return nil
 	}
@@ -205,8 +205,8 @@ func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Ident
 		return err
 	}
 	open = slices.DeleteFunc(open, func(o reply.Open) bool { return o.Code != text.Quotes }) // the group may not read about other requests
-	if said = reply.Read(text, open); said.Say != "" && !said.PassOn {
-		d.tell(ctx, m, said.Say)
+	if said = reply.Read(text, open); said.Reply != "" && !said.PassOn {
+		d.replyWords(ctx, m, said.Reply)
 	}
 	return nil
 }
@@ -222,17 +222,17 @@ func (d *handler) decides(
 			Who: who, At: text.At, Message: connectors.Message{From: id, Key: d.eventKey(u)},
 		}, said.Unknown)
 		if said = reply.Read(text, slices.Concat(open, before)); len(said.Unknown) > 0 {
-			return true, d.nothing(ctx, u.Message, toAll, why)
+			return true, d.explainNothing(ctx, u.Message, toAll, why)
 		}
 	}
-	if len(said.Decisions) > 0 && u.Message.unsaid() {
-		d.tell(ctx, u.Message, who.Language.Text(conversation.Unsaid))
+	if len(said.Decisions) > 0 && u.Message.hasHiddenWords() {
+		d.replyWords(ctx, u.Message, who.Language.Text(conversation.Unsaid))
 		return true, nil
 	}
 	for i, decision := range said.Decisions {
 		read := conversation.Message{Who: who, Card: d.quoted(u.Message), File: d.onFile(u.Message)}
 		if words := d.reader.NotRead(read, decision, open); words != "" {
-			d.tell(ctx, u.Message, words)
+			d.replyWords(ctx, u.Message, words)
 			continue
 		}
 		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
@@ -244,8 +244,8 @@ func (d *handler) decides(
 	return len(said.Decisions) > 0, nil
 }
 
-// nothing says why a message decided nothing, except for five letters that are not a code.
-func (d *handler) nothing(ctx context.Context, m *message, toAll connectors.Person, why []error) error {
+// explainNothing says why a message decided nothing, except for five letters that are not a code.
+func (d *handler) explainNothing(ctx context.Context, m *message, toAll connectors.Person, why []error) error {
 	for _, each := range why {
 		if permissions.CodeOf(each) == permissions.CodeUnknown {
 			continue
@@ -291,8 +291,8 @@ func (d *handler) unaddressed(text string) string {
 	return text
 }
 
-// first is the first of two steps that a person took on a message: towards an answer, or the end of a stop, which has no answer.
-type first struct {
+// firstStep is the first of two steps that a person took on a message: towards an answer, or the end of a stop, which has no answer.
+type firstStep struct {
 	card   ref
 	by     taker
 	answer permissions.Answer
@@ -316,23 +316,23 @@ func (d *handler) taker(account int64) taker {
 // secondStep is how long the second step counts for nothing after the first: a double tap is one answer.
 const secondStep = time.Second
 
-// begins records a first step, unless it was taken, and reports whether it was.
-func (c *Connector) begins(at ref, by taker, p press, now time.Time) (taken bool) {
-	taken, _ = c.firsts.ContainsOrAdd(first{at, by, p.Answer, p.Call, p.Rule}, now)
+// beginStep records a first step, unless it was taken, and reports whether it was.
+func (c *Connector) beginStep(at ref, by taker, p press, now time.Time) (taken bool) {
+	taken, _ = c.firstSteps.ContainsOrAdd(firstStep{at, by, p.Answer, p.Call, p.Rule}, now)
 	return taken
 }
 
-// begun reports whether the second step may follow: the same person must take both, for the same answer, and not in one movement.
-func (c *Connector) begun(at ref, by taker, p press, now time.Time) bool {
-	since, taken := c.firsts.Peek(first{at, by, p.Answer, p.Call, p.Rule})
+// maySecondStep reports whether the second step may follow: the same person must take both, for the same answer, and not in one movement.
+func (c *Connector) maySecondStep(at ref, by taker, p press, now time.Time) bool {
+	since, taken := c.firstSteps.Peek(firstStep{at, by, p.Answer, p.Call, p.Rule})
 	return taken && now.Sub(since) >= secondStep
 }
 
-// goesBack forgets the first steps of an account on a card.
-func (c *Connector) goesBack(at ref, account int64) {
-	for _, f := range c.firsts.Keys() {
+// forgetSteps forgets the first steps of an account on a card.
+func (c *Connector) forgetSteps(at ref, account int64) {
+	for _, f := range c.firstSteps.Keys() {
 		if f.card == at && f.by.account == account {
-			c.firsts.Remove(f)
+			c.firstSteps.Remove(f)
 		}
 	}
 }

@@ -446,7 +446,7 @@ func TestAnswersToTapsGoFirstInAGroup(t *testing.T) {
 	s.bot.pace.chats[o.ID()] = &lane{limit: rate.NewLimiter(rate.Every(time.Hour), groupBurst)}
 	s.bot.pace.mu.Unlock()
 	edited, shown := 0, 0
-	for s.bot.pace.room(o.ID(), edits) == 0 {
+	for s.bot.pace.tryTurn(o.ID(), edits) == 0 {
 		edited++
 	}
 	for s.bot.turn(t.Context(), o.ID(), cards) == nil {
@@ -455,7 +455,7 @@ func TestAnswersToTapsGoFirstInAGroup(t *testing.T) {
 	if edited != 6 || shown != 1 {
 		t.Errorf("%d edits and then %d cards took turns of %d", edited, shown, groupBurst)
 	}
-	err := s.bot.failed(spot{}, connectors.Person{}, s.bot.add(t.Context(), o.ID(), edits, "sendMessage", nil, nil))
+	err := s.bot.sendError(spot{}, connectors.Person{}, s.bot.writeIfRoom(t.Context(), o.ID(), edits, "sendMessage", nil, nil))
 	if !errors.Is(err, errTurn) || connectors.RetryAfter(err) < time.Hour {
 		t.Errorf("an edit for which there is no room: %v", err)
 	}
@@ -507,7 +507,7 @@ func TestTheFileIsReadByEachPersonOfAGroup(t *testing.T) {
 	s.taps("fay@ops", with("Allow once"), "Allow once", unread)
 	s.waits(call)
 	s.taps("fay@ops", with(read), read, "")
-	s.bot.firsts.Purge() // as after a restart
+	s.bot.firstSteps.Purge() // as after a restart
 	s.taps("fay@ops", with("Allow once"), "Allow once", unread)
 	s.taps("sam@ops", with(read), read, "")
 	with("Allow once")

@@ -188,7 +188,7 @@ func keysOpen(codes []string) keyboard {
 func keysPair(n connectors.Notice) keyboard {
 	var all []key
 	in := n.To.Language
-	for _, s := range n.Strangers.List[:min(len(n.Strangers.List), card.MaxStrangers)] {
+	for _, s := range n.UnknownSenders.List[:min(len(n.UnknownSenders.List), card.MaxStrangers)] {
 		account := " " + s.Account
 		if name := s.Proposed.Person; name != "" {
 			all = append(all, listKey(in.Sprintf("✅ Yes, it is %s", visible(name)), "/pair "+name+account)...)

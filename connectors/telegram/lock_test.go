@@ -80,7 +80,7 @@ var ends = map[string][2]func(s *env){
 		s.settings.People = slices.DeleteFunc(slices.Clone(s.settings.People), func(p connectors.Person) bool { return p.Name == "fay" })
 		s.Configure(s.settings)
 	}, func(s *env) {
-		s.settings.People = append(s.settings.People, connectors.Person{Name: "fay"}.At(Name, address(ids["fay"])))
+		s.settings.People = append(s.settings.People, connectors.Person{Name: "fay"}.WithAddress(Name, address(ids["fay"])))
 		s.Configure(s.settings)
 	}},
 	"a suspension": {func(s *env) {

@@ -48,7 +48,7 @@ func TestAGroupBecomesASupergroup(t *testing.T) {
 
 	s.settings.Routes[0].Group = Place(to.ID(), 0) // as it was told
 	s.Configure(s.settings)
-	s.bot.rooms.look.Notify()
+	s.bot.groups.look.Notify()
 	s.well()
 }
 
@@ -173,7 +173,7 @@ func TestHealthOfAGroup(t *testing.T) {
 	s.sick("it has no topics")
 	s.settings.Routes[0].Group = Place(o.ID(), 0)
 	s.Configure(s.settings)
-	s.bot.rooms.look.Notify()
+	s.bot.groups.look.Notify()
 	s.well()
 }
 

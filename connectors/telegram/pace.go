@@ -30,13 +30,13 @@ const (
 
 	// How much of a burst each class of call may use: one in so many stays reserved for more urgent classes. The order is:
 	// what a tap waits for, cards, edits and notices, replies to what people write, typing.
-	fingers, cards, edits, replies, typing = 9, 8, 3, 2, 1
+	taps, cards, edits, replies, typing = 9, 8, 3, 2, 1
 
 	// Replies to unknown accounts have the priority of typing and a limit of their own; those above it are dropped.
 	unknownReplyEvery = time.Second / 5
 	unknownReplyBurst = 10
 
-	giveWay = 200 * time.Millisecond // head start of an edit that has room again
+	editHeadStart = 200 * time.Millisecond // head start of an edit that has room again
 
 	forgetEvery = time.Minute
 )
@@ -111,8 +111,8 @@ func (p *pace) paused(chat int64) time.Duration {
 	return max(p.pause(l), 0)
 }
 
-// yield returns when an agent message may join the ordinary queue.
-func (p *pace) yield(ctx context.Context, chat int64) error {
+// awaitRoom returns when an agent message may join the ordinary queue.
+func (p *pace) awaitRoom(ctx context.Context, chat int64) error {
 	l := p.enter(chat)
 	defer p.leave(l)
 	for _, limit := range []*rate.Limiter{l.talk, p.talk} {
@@ -123,8 +123,8 @@ func (p *pace) yield(ctx context.Context, chat int64) error {
 	return nil
 }
 
-// room takes a turn in a chat if that leaves the reserves, or returns how long to wait. It never blocks.
-func (p *pace) room(chat int64, part int) (after time.Duration) {
+// tryTurn takes a turn in a chat if that leaves the reserves, or returns how long to wait. It never blocks.
+func (p *pace) tryTurn(chat int64, part int) (after time.Duration) {
 	l := p.enter(chat)
 	defer p.leave(l)
 	if after = p.pause(l); after > 0 {
@@ -141,13 +141,13 @@ func (p *pace) room(chat int64, part int) (after time.Duration) {
 		l.limit.AllowN(now, 1)
 		p.overall.AllowN(now, 1)
 	case part == edits:
-		l.edits = now.Add(after + giveWay)
+		l.edits = now.Add(after + editHeadStart)
 	}
 	return after
 }
 
-// told records a call's result: if Telegram asks for a pause, the chat gets one, or everything if the call had no chat.
-func (p *pace) told(chat int64, err error) {
+// noteResult records a call's result: if Telegram asks for a pause, the chat gets one, or everything if the call had no chat.
+func (p *pace) noteResult(chat int64, err error) {
 	after := connectors.RetryAfter(err)
 	if after <= 0 {
 		return

@@ -115,9 +115,9 @@ func TestPausesThatTelegramAsksFor(t *testing.T) {
 		t.Run("E2/"+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, began := newPace(), time.Now()
-				p.told(c.about, fmt.Errorf("send: %w", &apiError{Code: 429, Pause: pause}))
-				p.told(c.about, &apiError{Code: 429, Pause: time.Second}) // does not make it shorter
-				p.told(c.about, nil)
+				p.noteResult(c.about, fmt.Errorf("send: %w", &apiError{Code: 429, Pause: pause}))
+				p.noteResult(c.about, &apiError{Code: 429, Pause: time.Second}) // does not make it shorter
+				p.noteResult(c.about, nil)
 				var all sync.WaitGroup
 				for chat, want := range c.waits {
 					all.Go(func() {
@@ -149,7 +149,7 @@ func TestPauseThatComesWhileSomebodyWaits(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		p.told(fayChat, &apiError{Code: 429, Pause: 10 * time.Second})
+		p.noteResult(fayChat, &apiError{Code: 429, Pause: 10 * time.Second})
 		waits.Wait()
 	})
 }
@@ -157,7 +157,7 @@ func TestPauseThatComesWhileSomebodyWaits(t *testing.T) {
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace()
-		p.told(fayChat, &apiError{Code: 429, Pause: time.Hour})
+		p.noteResult(fayChat, &apiError{Code: 429, Pause: time.Hour})
 		for range groupBurst {
 			if err := p.wait(t.Context(), groupChat, 0); err != nil {
 				t.Fatal(err)
@@ -186,7 +186,7 @@ func TestWaitingEnds(t *testing.T) {
 func TestIdleChatsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace()
-		p.told(groupChat, &apiError{Code: 429, Pause: time.Hour})
+		p.noteResult(groupChat, &apiError{Code: 429, Pause: time.Hour})
 		for chat := range int64(500) {
 			if err := p.wait(t.Context(), chat+1, 0); err != nil {
 				t.Fatal(err)
@@ -226,13 +226,13 @@ func cardsAmongAgents(t *testing.T, people int64) {
 	}
 	for chat := int64(1); chat <= people; chat++ {
 		all.Go(func() { // an agent that never stops
-			for p.yield(ctx, chat) == nil && p.wait(ctx, chat, 0) == nil {
+			for p.awaitRoom(ctx, chat) == nil && p.wait(ctx, chat, 0) == nil {
 				note(chat)
 			}
 		})
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if p.room(chat, typing) == 0 {
+				if p.tryTurn(chat, typing) == 0 {
 					note(chat)
 				}
 				select {

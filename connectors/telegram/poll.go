@@ -39,7 +39,7 @@ type poller struct {
 
 	offset        int64                   // the next poll confirms all updates below it
 	before        time.Duration           // downtime before run
-	heard         moment                  // when a poll was last answered
+	answeredAt    moment                  // when a poll was last answered
 	outage        time.Duration           // length of the outage that gap has not handled yet
 	seen          *lru.Cache[int64, bool] // the last handled updates
 	transient     *wire.Backoff           // for temporary errors
@@ -72,11 +72,11 @@ func (p *poller) run(
 	var aside sync.WaitGroup
 	defer aside.Wait()
 	aside.Go(func() { p.lookForWebhook(ctx) })
-	p.heard = p.moment().ago(p.before)
-	p.state.hear(p.heard.wall)
+	p.answeredAt = p.moment().ago(p.before)
+	p.state.noteReceived(p.answeredAt.wall)
 	timeout := time.Duration(0) // first, and whenever the connection has to be verified soon
 	for ctx.Err() == nil {
-		if p.outage > 0 || p.moment().since(p.heard) > tapLife {
+		if p.outage > 0 || p.moment().since(p.answeredAt) > tapLife {
 			timeout = 0
 		}
 		began := p.elapsed()
@@ -95,14 +95,14 @@ func (p *poller) run(
 			}
 			continue
 		}
-		p.answered()
+		p.noteAnswered()
 		news := p.handle(ctx, batch, handle)
 		last := len(batch) < pollMost || !news // the last updates that Telegram has
 		if last {
 			p.handleOutage(ctx, gap)
 		}
 		if p.outage == 0 {
-			p.state.hear(p.heard.wall)
+			p.state.noteReceived(p.answeredAt.wall)
 		}
 		switch {
 		case !news: // confirmed updates came again, perhaps forever
@@ -128,17 +128,17 @@ func (p *poller) poll(ctx context.Context, timeout time.Duration) ([]jsontext.Va
 	return batch, err
 }
 
-// answered records contact with Telegram, and an outage if it was long.
-func (p *poller) answered() {
-	was := p.heard
-	p.heard = p.moment()
+// noteAnswered records contact with Telegram, and an outage if it was long.
+func (p *poller) noteAnswered() {
+	was := p.answeredAt
+	p.answeredAt = p.moment()
 	p.misconfigured.Reset()
 	p.unanswered.Reset()
-	if p.state.turn(isPolling, p.heard.wall, "", "") {
+	if p.state.setState(isPolling, p.answeredAt.wall, "", "") {
 		p.transient.Reset()
 		p.log.Info("telegram connected")
 	}
-	if away := p.heard.since(was); away > tapLife {
+	if away := p.answeredAt.since(was); away > tapLife {
 		p.log.Warn("telegram was unreachable for longer than it keeps taps", "away", away.Round(time.Second))
 		p.outage = max(p.outage, away)
 	}
@@ -172,7 +172,7 @@ func (p *poller) failed(ctx context.Context, err error) time.Duration {
 		}
 	}
 	level := slog.LevelDebug
-	if p.state.turn(to, p.heard.wall, err.Error(), "") {
+	if p.state.setState(to, p.answeredAt.wall, err.Error(), "") {
 		level = slog.LevelWarn
 	}
 	wait := connectors.RetryAfter(err)
@@ -265,7 +265,7 @@ func (p *poller) lookForWebhook(ctx context.Context) {
 			if at, err := url.Parse(info.URL); err == nil {
 				host = p.api.hide(at.Host)
 			}
-			p.state.turn(isWebhook, time.Time{}, "", host)
+			p.state.setState(isWebhook, time.Time{}, "", host)
 			p.log.Warn("telegram answers no polls while a webhook is set", "host", host)
 		}
 		if err == nil || !temporary(err) || timing.Pause(ctx, cmp.Or(connectors.RetryAfter(err), tries.NextBackOff())) != nil {
@@ -289,28 +289,28 @@ func (m moment) since(was moment) time.Duration {
 	return max(m.wall.Sub(was.wall), m.elapsed-was.elapsed)
 }
 
-// standing is the state of the bot's connection to Telegram.
-type standing int
+// connectionState is the state of the bot's connection to Telegram.
+type connectionState int
 
 const (
-	isStarting     standing = iota // no poll was answered yet
-	isPolling                      // polls are answered
-	isAway                         // polls are not answered
-	isConflict                     // another program polls
-	isWebhook                      // a webhook is set
-	isUnauthorized                 // the token is invalid
+	isStarting     connectionState = iota // no poll was answered yet
+	isPolling                             // polls are answered
+	isAway                                // polls are not answered
+	isConflict                            // another program polls
+	isWebhook                             // a webhook is set
+	isUnauthorized                        // the token is invalid
 )
 
 // state is the health of the connector. It is safe for concurrent use.
 type state struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	is    standing
-	heard time.Time // until when no tap was lost; zero: unknown
-	since time.Time // when a poll was last answered
-	why   string    // of isAway
-	host  string    // of the webhook, if known
+	mu       sync.Mutex
+	is       connectionState
+	received time.Time // until when no tap was lost; zero: unknown
+	since    time.Time // when a poll was last answered
+	why      string    // of isAway
+	host     string    // of the webhook, if known
 }
 
 func newState(now func() time.Time) *state { return &state{now: now} }
@@ -342,26 +342,26 @@ func (s *state) Health() error {
 	}
 }
 
-// hear records until when no tap was lost.
-func (s *state) hear(until time.Time) {
+// noteReceived records until when no tap was lost.
+func (s *state) noteReceived(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = until
+	s.received = until
 }
 
-// hearing is until when no tap was lost. When the daemon stops, the open poll would have delivered everything up to now.
-func (s *state) hearing(stops bool) time.Time {
+// receivedUntil is until when no tap was lost. When the daemon stops, the open poll would have delivered everything up to now.
+func (s *state) receivedUntil(stops bool) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.now(); stops && s.is == isPolling && now.Sub(s.heard) < tapLife {
+	if now := s.now(); stops && s.is == isPolling && now.Sub(s.received) < tapLife {
 		return now
 	}
-	return s.heard
+	return s.received
 }
 
-// turn records the state and reports whether that is news. why is the reason of isAway, without the token, since when a
+// setState records the state and reports whether that is news. why is the reason of isAway, without the token, since when a
 // poll was last answered, and host the webhook's, if known: its path often contains secrets.
-func (s *state) turn(to standing, since time.Time, why, host string) bool {
+func (s *state) setState(to connectionState, since time.Time, why, host string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	news := s.is != to

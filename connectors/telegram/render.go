@@ -236,8 +236,8 @@ func (g *page) ours(part card.Part) {
 	}
 }
 
-// noticed renders a notice; its text is empty if there is nothing to say.
-func noticed(n connectors.Notice, now time.Time) outgoing {
+// renderNotice renders a notice; its text is empty if there is nothing to say.
+func renderNotice(n connectors.Notice, now time.Time) outgoing {
 	o, g := card.Options{Now: now, Location: n.To.Location, Language: n.To.Language, Self: n.To.Name}, &page{}
 	if n.Group != "" {
 		o.Self = ""
@@ -254,7 +254,7 @@ func noticed(n connectors.Notice, now time.Time) outgoing {
 	g.card(parts, "")
 	k := noKeys()
 	switch {
-	case len(n.Strangers.List) > 0:
+	case len(n.UnknownSenders.List) > 0:
 		k = keysPair(n)
 	case n.About == permissions.AboutMuted:
 		k = listed(slices.Concat(listKey(o.Text("▶️ Resume"), "/resume "+n.By), listKey(o.Text("⛔ Stop"), "/stop "+n.By),
@@ -279,7 +279,7 @@ func (c *Connector) listed(b connectors.Burst, lead string) outgoing {
 	silent := true
 	for i, it := range b.Items {
 		g.write("\n")
-		g.card(card.Listed(it.Prompt, i, c.StandsWhole(it.Prompt), o), "")
+		g.card(card.Listed(it.Prompt, i, c.ShowsWhole(it.Prompt), o), "")
 		silent = silent && it.Silent
 	}
 	g.write("\n" + o.Text("A number opens its request, with all that can be answered."))
@@ -288,15 +288,15 @@ func (c *Connector) listed(b connectors.Burst, lead string) outgoing {
 	return out
 }
 
-// StandsWhole is [connectors.BurstSender].
-func (c *Connector) StandsWhole(p connectors.Prompt) bool {
+// ShowsWhole is [connectors.BurstSender].
+func (c *Connector) ShowsWhole(p connectors.Prompt) bool {
 	g := &page{}
 	g.card(card.Listed(p, connectors.MaxBurst-1, true, card.Options{Location: p.To.Location, Language: p.To.Language}), "")
 	return card.UTF16.Of(string(g.text)) <= maxItem && len(g.spans) <= maxItemSpans
 }
 
-// Hides is [connectors.BurstSender].
-func (c *Connector) Hides(p connectors.Prompt) bool {
+// HidesAction is [connectors.BurstSender].
+func (c *Connector) HidesAction(p connectors.Prompt) bool {
 	m := fit(p)
 	return m.Unseen || m.TooBig
 }
@@ -373,7 +373,7 @@ func entitiesOf(text string, spans []span) []entity {
 	at, offset := 0, 0 // the same position in bytes and in code units
 	for _, s := range spans {
 		s.end = min(s.end, len(text)) // trailing white space was removed
-		if s.start < at || s.start >= s.end || cuts(text, s.start) || cuts(text, s.end) {
+		if s.start < at || s.start >= s.end || splitsCharacter(text, s.start) || splitsCharacter(text, s.end) {
 			continue
 		}
 		part := strings.TrimLeft(text[s.start:s.end], " \n")
@@ -389,8 +389,8 @@ func entitiesOf(text string, spans []span) []entity {
 	return all
 }
 
-// cuts reports whether the byte at is inside a character.
-func cuts(text string, at int) bool { return at < len(text) && !utf8.RuneStart(text[at]) }
+// splitsCharacter reports whether the byte at is inside a character.
+func splitsCharacter(text string, at int) bool { return at < len(text) && !utf8.RuneStart(text[at]) }
 
 // visible is [card.Visible] for Telegram.
 func visible(text string) string { return card.Isolate(card.Visible(text)) }

@@ -56,8 +56,8 @@ func (r *groupChecks) keep(places []connectors.Group) {
 }
 
 const (
-	// roomsEvery is how often new groups are checked, roomsAgain how often known ones.
-	roomsEvery, roomsAgain = 30 * time.Second, 10 * time.Minute
+	// newGroupsEvery is how often new groups are checked, knownGroupsEvery how often known ones.
+	newGroupsEvery, knownGroupsEvery = 30 * time.Second, 10 * time.Minute
 )
 
 // inspect checks until ctx ends whether the bot is in the groups that routes name and may write there.
@@ -65,17 +65,17 @@ func (d *handler) inspect(ctx context.Context) error {
 	seen := map[string]time.Time{}
 	for ctx.Err() == nil {
 		if places, err := d.in.Groups(ctx); err == nil {
-			d.rooms.keep(places)
+			d.groups.keep(places)
 			for _, p := range places {
-				if p.Routed && time.Since(seen[p.Name]) >= roomsAgain && d.checkGroup(ctx, p) {
+				if p.Routed && time.Since(seen[p.Name]) >= knownGroupsEvery && d.checkGroup(ctx, p) {
 					seen[p.Name] = time.Now()
 				}
 			}
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(roomsEvery):
-		case <-d.rooms.look:
+		case <-time.After(newGroupsEvery):
+		case <-d.groups.look:
 			clear(seen)
 		}
 	}
@@ -91,7 +91,7 @@ func (d *handler) checkGroup(ctx context.Context, p connectors.Group) (done bool
 	if _, err := d.Bot(ctx); err != nil { // caches the bot's name, which is removed from messages
 		return false
 	}
-	wrong, err := d.standing(ctx, at)
+	wrong, err := d.groupProblem(ctx, at)
 	lost := wrong == isAbsent || wrong == isMuted
 	switch {
 	case err != nil:
@@ -102,7 +102,7 @@ func (d *handler) checkGroup(ctx context.Context, p connectors.Group) (done bool
 		was, _ := parsePlace(p.Name)
 		wrong = fmt.Sprintf("group %d has become the supergroup %d: write chat: %[2]d into its routes", was.chat, at.chat)
 	}
-	if d.rooms.note(p.Name, wrong) {
+	if d.groups.note(p.Name, wrong) {
 		if why, _, _ := strings.Cut(wrong, ";"); lost { // Telegram may not have reported it
 			err = d.in.ChatLost(ctx, Name, "", p.Now, why)
 		} else if wrong == "" {
@@ -121,8 +121,8 @@ const (
 // denied reports whether a right is given and false.
 func denied(right *bool) bool { return right != nil && !*right }
 
-// standing returns why the bot cannot ask in a group and what to do about it, or empty.
-func (d *handler) standing(ctx context.Context, at spot) (wrong string, err error) {
+// groupProblem returns why the bot cannot ask in a group and what to do about it, or empty.
+func (d *handler) groupProblem(ctx context.Context, at spot) (wrong string, err error) {
 	params := map[string]any{"chat_id": at.chat}
 	var room struct {
 		Forum       bool `json:"is_forum"`

@@ -9,8 +9,8 @@ import (
 func TestHealth(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	s := newState(func() time.Time { return now })
-	turn := func(to standing, since time.Time, why, host string) func() bool {
-		return func() bool { return s.turn(to, since, why, host) }
+	turn := func(to connectionState, since time.Time, why, host string) func() bool {
+		return func() bool { return s.setState(to, since, why, host) }
 	}
 	answered := turn(isPolling, now, "", "")
 	steps := []struct {

@@ -32,7 +32,7 @@ type handler struct {
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
 		Inbound: c.in, Lists: c.in, Now: c.now, Help: help, Account: account,
-		Unread: func(p connectors.Prompt) bool { m := fit(p); return m.Unseen && !m.TooBig }, Whole: c.StandsWhole,
+		Unread: func(p connectors.Prompt) bool { m := fit(p); return m.Unseen && !m.TooBig }, Whole: c.ShowsWhole,
 	})}
 }
 
@@ -110,7 +110,7 @@ func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 			continue
 		}
 		if p.Ref != p.Burst {
-			d.olds.Add(old{p.Request.ID, r.chat}, r)
+			d.replacedCards.Add(replacedCard{p.Request.ID, r.chat}, r)
 		}
 		if _, is := told[r.chat]; !is {
 			told[r.chat] = spoken{r, p.To.Language}
@@ -122,24 +122,24 @@ func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 			if chat < 0 { // a reply stays in its topic
 				return d.reply(ctx, p.ref, afterGap(gone, p.language), noKeys(), nil)
 			}
-			return d.say(ctx, chat, replies, afterGap(gone, p.language))
+			return d.sendText(ctx, chat, replies, afterGap(gone, p.language))
 		})
 	}
 	return nil
 }
 
-// old identifies the card of a request in a chat that is about to be sent again.
-type old struct {
+// replacedCard identifies the card of a request in a chat that is about to be sent again.
+type replacedCard struct {
 	request permissions.ID
 	chat    int64
 }
 
-// pointOn makes the old card point to p, which was just sent.
-func (c *Connector) pointOn(ctx context.Context, p connectors.Prompt, chat int64) {
+// pointToNew makes the old card point to p, which was just sent.
+func (c *Connector) pointToNew(ctx context.Context, p connectors.Prompt, chat int64) {
 	c.gaps.Lock()
 	defer c.gaps.Unlock()
-	was, there := c.olds.Get(old{p.Request.ID, chat})
-	if c.olds.Remove(old{p.Request.ID, chat}); there {
+	was, there := c.replacedCards.Get(replacedCard{p.Request.ID, chat})
+	if c.replacedCards.Remove(replacedCard{p.Request.ID, chat}); there {
 		c.inBackground(ctx, func(ctx context.Context) error {
 			return c.put(ctx, was, renderWithLead(p, shownAgain(p.Code, p.To.Language)))
 		})
@@ -148,14 +148,14 @@ func (c *Connector) pointOn(ctx context.Context, p connectors.Prompt, chat int64
 
 // update handles one update; nil means that it is stored or ignored.
 func (d *handler) update(ctx context.Context, u update) error {
-	if err := d.found(ctx, u); err != nil {
+	if err := d.reportReturned(ctx, u); err != nil {
 		return err
 	}
 	switch {
 	case u.Callback != nil:
 		return d.tap(ctx, u)
 	case u.Edited != nil && u.Edited.Text != "":
-		return d.unheard(ctx, u.Edited, conversation.Edited)
+		return d.answerUnread(ctx, u.Edited, conversation.Edited)
 	case u.Message != nil && u.Message.Chat.Type != "private":
 		return d.groupMessage(ctx, u)
 	case u.Message != nil:
@@ -168,8 +168,8 @@ func (d *handler) update(ctx context.Context, u update) error {
 	return nil
 }
 
-// found reports a person who could not be written to and is back.
-func (d *handler) found(ctx context.Context, u update) error {
+// reportReturned reports a person who could not be written to and is back.
+func (d *handler) reportReturned(ctx context.Context, u update) error {
 	var at chat
 	switch {
 	case u.Message != nil:
@@ -189,8 +189,8 @@ func (d *handler) found(ctx context.Context, u update) error {
 }
 
 const (
-	// asideTime limits background sends.
-	asideTime = time.Minute
+	// backgroundTime limits background sends.
+	backgroundTime = time.Minute
 	// toastTime is how long Telegram accepts the answer to a tap, toastTry the limit of one attempt.
 	toastTime, toastTry = 15 * time.Second, 4 * time.Second
 )
@@ -199,7 +199,7 @@ const (
 // is shortened to farewell once ctx ends. A failure does not change any decision.
 func (c *Connector) inBackground(ctx context.Context, send func(context.Context) error) {
 	c.work.Go(func() {
-		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
+		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), backgroundTime)
 		defer done()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, done) })()
 		tries := wire.NewBackoff(300*time.Millisecond, 10*time.Second)
@@ -265,7 +265,7 @@ func (d *handler) tap(ctx context.Context, u update) error {
 		return d.fromList(ctx, u, command)
 	}
 	if answer, digest, is := parseAll(tap.Data); is {
-		return d.all(ctx, u, answer, digest)
+		return d.answerAll(ctx, u, answer, digest)
 	}
 	p, known := parseData(tap.Data)
 	if !known {
@@ -290,7 +290,7 @@ func (d *handler) tap(ctx context.Context, u update) error {
 			return nil
 		}
 	}
-	decision.Really = d.begun(chatOf(tap), d.taker(tap.From.ID), p, d.now())
+	decision.Really = d.maySecondStep(chatOf(tap), d.taker(tap.From.ID), p, d.now())
 	if decision.Rule = p.Rule; !decision.Really {
 		decision.Rule = "" // then the rule is shown
 	}
@@ -301,15 +301,15 @@ func (d *handler) tap(ctx context.Context, u update) error {
 		d.conclude(ctx, decision)
 		if at := chatOf(tap); d.steps.Remove(at) && r.State == permissions.Pending {
 			if prompt, err := d.in.Preview(ctx, decision); err == nil {
-				d.goTo(ctx, at, decision, prompt, press{})
+				d.showStep(ctx, at, decision, prompt, press{})
 			}
 		}
 	case refusal != nil && refusal.Proposal != nil: // the rule changed, it came too soon, or they pressed the second step of another person
 		return d.propose(ctx, tap, p, decision, *refusal.Proposal)
 	case refusal != nil && refusal.Code == permissions.CodeReally: // it came too soon, or they pressed the second step of another person
-		d.begins(chatOf(tap), d.taker(tap.From.ID), p, d.now())
+		d.beginStep(chatOf(tap), d.taker(tap.From.ID), p, d.now())
 		d.toast(ctx, tap, in.Text(toastReally), true)
-	case refusal != nil && d.gave(r, p, from):
+	case refusal != nil && d.hasGiven(r, p, from):
 		d.toast(ctx, tap, in.Text(toastGiven(p.Answer)), false)
 		d.redraw(ctx, decision, refusal) // an older card of the request may still have buttons
 	case refusal != nil:
@@ -357,12 +357,12 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 	case !stop.At.Equal(at):
 		d.toast(ctx, tap, in.Text(stopAgain), true)
 		d.overwrite(ctx, on, in.Text(stopAgain))
-	case step == stepReally || step == "" && !d.begun(on, by, press{}, d.now()):
-		d.begins(on, by, press{}, d.now())
+	case step == stepReally || step == "" && !d.maySecondStep(on, by, press{}, d.now()):
+		d.beginStep(on, by, press{}, d.now())
 		d.toast(ctx, tap, in.Text(toastResume), false)
 		d.keysOfStop(ctx, on, at, keysResume(at, in), in)
 	case step == stepBack:
-		d.goesBack(on, tap.From.ID)
+		d.forgetSteps(on, tap.From.ID)
 		d.toast(ctx, tap, in.Text(toastStay), false)
 		d.keysOfStop(ctx, on, at, keysStopped(at, in), in)
 	default:
@@ -390,7 +390,7 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 		return nil //nolint:nilerr // an unknown account learns nothing
 	}
 	if name, rest, _ := strings.Cut(command, " "); name == "/pair" || name == "/unpair" {
-		return d.pairs(ctx, tap, who, name, rest)
+		return d.pairSender(ctx, tap, who, name, rest)
 	}
 	code, isOpen := strings.CutPrefix(command, opens)
 	agent, isWhy := strings.CutPrefix(command, asksWhy)
@@ -434,9 +434,9 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 	return nil
 }
 
-// pairs says whose an unknown account is, or takes that back, as its person could write, and answers with a message besides: the
+// pairSender says whose an unknown account is, or takes that back, as its person could write, and answers with a message besides: the
 // notice may name other accounts.
-func (d *handler) pairs(ctx context.Context, tap *callback, who connectors.Person, command, rest string) error {
+func (d *handler) pairSender(ctx context.Context, tap *callback, who connectors.Person, command, rest string) error {
 	in := who.Language
 	words, proposed, err := d.reader.Pair(ctx, tap.From.identity(), in, command, rest)
 	switch refusal := permissions.AsRefusal(err); {
@@ -456,15 +456,15 @@ func (d *handler) pairs(ctx context.Context, tap *callback, who connectors.Perso
 	return nil
 }
 
-// all answers everything on a list, unless that took more requests a moment ago: whoever pressed may not have seen them.
-func (d *handler) all(ctx context.Context, u update, answer permissions.Answer, digest string) error {
+// answerAll answers everything on a list, unless that took more requests a moment ago: whoever pressed may not have seen them.
+func (d *handler) answerAll(ctx context.Context, u update, answer permissions.Answer, digest string) error {
 	tap, in := u.Callback, d.language(u.Callback.From.identity())
 	on := chatOf(tap)
 	if tap.From.IsBot || on.chat != tap.From.ID {
 		d.toast(ctx, tap, in.Text(toastUnknown), true)
 		return nil
 	}
-	if at, grew := d.grown.Peek(on); grew && d.now().Sub(at) < secondStep {
+	if at, grew := d.listGrowth.Peek(on); grew && d.now().Sub(at) < secondStep {
 		d.toast(ctx, tap, toastRefused(permissions.ListChanged(), in), true)
 		return nil
 	}
@@ -500,7 +500,7 @@ func (d *handler) open(ctx context.Context, from connectors.Identity, code strin
 	defer d.gaps.Unlock()
 	p, err := d.in.SendAgain(ctx, from, code)
 	if at, bad := parseRef(p.Ref); err == nil && bad == nil && at.chat == chat && p.Ref != p.Burst {
-		d.olds.Add(old{p.Request.ID, chat}, at)
+		d.replacedCards.Add(replacedCard{p.Request.ID, chat}, at)
 	}
 	return err
 }
@@ -515,8 +515,8 @@ func (d *handler) keysOfStop(ctx context.Context, on ref, at time.Time, k keyboa
 	})
 }
 
-// gave reports whether the person had already given the button's answer, and it still counts.
-func (d *handler) gave(r permissions.Request, p press, from connectors.Identity) bool {
+// hasGiven reports whether the person had already given the button's answer, and it still counts.
+func (d *handler) hasGiven(r permissions.Request, p press, from connectors.Identity) bool {
 	who, err := d.in.Person(from)
 	_, allows := p.Answer.Scope()
 	stands := r.State == permissions.Pending || r.State == permissions.Answered && r.Answer == p.Answer ||
@@ -530,11 +530,11 @@ func (d *handler) gave(r permissions.Request, p press, from connectors.Identity)
 // since the last restart, that they have read its file. Otherwise it tells them, and shows the button for it.
 func (d *handler) hasRead(ctx context.Context, tap *callback, decision connectors.Decision, p connectors.Prompt) bool {
 	at := chatOf(tap)
-	if !renderWithLead(p, "").Unseen || d.firsts.Contains(first{card: at, by: d.taker(tap.From.ID)}) {
+	if !renderWithLead(p, "").Unseen || d.firstSteps.Contains(firstStep{card: at, by: d.taker(tap.From.ID)}) {
 		return true
 	}
 	d.toast(ctx, tap, d.language(decision.From).Text(toastUnread), true)
-	d.goTo(ctx, at, decision, p, press{})
+	d.showStep(ctx, at, decision, p, press{})
 	return false
 }
 
@@ -570,19 +570,19 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 			}
 			return err
 		}
-		d.begins(at, d.taker(tap.From.ID), p, d.now())
+		d.beginStep(at, d.taker(tap.From.ID), p, d.now())
 		d.toast(ctx, tap, in.Text(toastReally), true)
-		d.goTo(ctx, at, decision, prompt, p)
+		d.showStep(ctx, at, decision, prompt, p)
 	case stepMore, stepRead:
 		if p.Step == stepRead {
-			d.begins(at, d.taker(tap.From.ID), press{}, d.now())
+			d.beginStep(at, d.taker(tap.From.ID), press{}, d.now())
 		}
 		d.toast(ctx, tap, "", false)
-		d.goTo(ctx, at, decision, prompt, p)
+		d.showStep(ctx, at, decision, prompt, p)
 	case stepBack:
-		d.goesBack(at, tap.From.ID)
+		d.forgetSteps(at, tap.From.ID)
 		d.toast(ctx, tap, "", false)
-		d.goTo(ctx, at, decision, prompt, press{})
+		d.showStep(ctx, at, decision, prompt, press{})
 	case stepStop:
 		return d.stopAgent(ctx, tap, decision, prompt.Code)
 	case stepReason:
@@ -621,8 +621,8 @@ func (d *handler) propose(
 		return err
 	}
 	p.Step, p.Rule = "", shown.Rule.Fingerprint()
-	begun := d.begun(at, d.taker(tap.From.ID), p, d.now())
-	twice := d.begins(at, d.taker(tap.From.ID), p, d.now()) && !begun
+	begun := d.maySecondStep(at, d.taker(tap.From.ID), p, d.now())
+	twice := d.beginStep(at, d.taker(tap.From.ID), p, d.now()) && !begun
 	d.toast(ctx, tap, in.Text(toastRule), true)
 	text := strings.Join(card.Proposed(shown, card.Options{Language: in}), "\n")
 	d.inBackground(ctx, func(sending context.Context) error {
@@ -632,7 +632,7 @@ func (d *handler) propose(
 		if err := d.reply(sending, at, text, noKeys(), nil); err != nil {
 			return err
 		}
-		d.goTo(ctx, at, decision, prompt, p)
+		d.showStep(ctx, at, decision, prompt, p)
 		return nil
 	})
 	return nil
@@ -648,7 +648,7 @@ func (d *handler) ask(ctx context.Context, at ref, q question, code string, id c
 	if who, err := d.in.Person(id); err == nil && at.chat < 0 {
 		params["text"], params["entities"] = q.of(who.Name, code, pressed, in)
 	}
-	d.inBackground(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params, nil) })
+	d.inBackground(ctx, func(ctx context.Context) error { return d.writeIfRoom(ctx, at.chat, taps, "sendMessage", params, nil) })
 }
 
 // conclude edits the card that was pressed if the daemon's copy is another message: it was sent twice, as after a crash.
@@ -669,14 +669,14 @@ func (d *handler) refuse(ctx context.Context, tap *callback, decision connectors
 		d.noteTapOfUnknown(ctx, &tap.From)
 	}
 	if at := chatOf(tap); at.chat == tap.From.ID && (why.Code == permissions.CodeNotYours || why.Code == permissions.CodeLocked) {
-		d.unbutton(ctx, at, decision)
+		d.removeButtons(ctx, at, decision)
 	}
 	d.redraw(ctx, decision, why)
 }
 
-// unbutton removes the buttons of a person's card that they may not answer: the daemon does not know a message that it was killed
+// removeButtons removes the buttons of a person's card that they may not answer: the daemon does not know a message that it was killed
 // while sending. If they may again meanwhile, the card is redrawn.
-func (d *handler) unbutton(ctx context.Context, at ref, decision connectors.Decision) {
+func (d *handler) removeButtons(ctx context.Context, at ref, decision connectors.Decision) {
 	decision.Again = true
 	d.board(ctx, at, noKeys(), func(ctx context.Context) error {
 		if p, refused := d.in.Preview(ctx, decision); refused == nil {
@@ -702,9 +702,9 @@ func (d *handler) redraw(ctx context.Context, decision connectors.Decision, why 
 	})
 }
 
-// goTo shows the buttons of the step that a press leads to, none: the first ones. It redraws a card whose request changed meanwhile:
+// showStep shows the buttons of the step that a press leads to, none: the first ones. It redraws a card whose request changed meanwhile:
 // its edit may have come first.
-func (d *handler) goTo(ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, step press) {
+func (d *handler) showStep(ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, step press) {
 	d.steps.Add(at, step)
 	d.board(ctx, at, keysAt(was, edit(was, d.now()), step), func(context.Context) error {
 		is, _ := d.in.Preview(ctx, decision) // it returns settled requests, too
@@ -736,7 +736,7 @@ func (c *Connector) board(ctx context.Context, at ref, k keyboard, then func(con
 		if b.begun.Load() != change {
 			return nil
 		}
-		err := c.add(ctx, at.chat, fingers, "editMessageReplyMarkup", map[string]any{
+		err := c.writeIfRoom(ctx, at.chat, taps, "editMessageReplyMarkup", map[string]any{
 			"chat_id": at.chat, "message_id": at.message, "reply_markup": k,
 		}, nil)
 		if err != nil && !notModified(err) {
@@ -747,7 +747,7 @@ func (c *Connector) board(ctx context.Context, at ref, k keyboard, then func(con
 }
 
 func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
-	return c.add(ctx, at.chat, edits, "editMessageText", inPlace(at, o), nil)
+	return c.writeIfRoom(ctx, at.chat, edits, "editMessageText", inPlace(at, o), nil)
 }
 
 // chatOf is the message that a button is on; the zero ref if Telegram does not say.

@@ -191,12 +191,12 @@ func TestADoubleTapIsNotTwoYeses(t *testing.T) {
 		after  time.Duration
 		want   bool
 	}{{7, 0, false}, {7, 0, false}, {7, secondStep - 1, false}, {8, 2 * secondStep, false}, {7, secondStep, true}} {
-		if got := s.bot.begun(at, taker{account: step.person}, p, now.Add(step.after)); got != step.want {
+		if got := s.bot.maySecondStep(at, taker{account: step.person}, p, now.Add(step.after)); got != step.want {
 			t.Errorf("%d after %v may take the second step: %v", step.person, step.after, got)
 		}
-		s.bot.begins(at, taker{account: step.person}, p, now.Add(step.after))
+		s.bot.beginStep(at, taker{account: step.person}, p, now.Add(step.after))
 	}
-	if s.bot.goesBack(at, 7); s.bot.begun(at, taker{account: 7}, p, now.Add(time.Hour)) {
+	if s.bot.forgetSteps(at, 7); s.bot.maySecondStep(at, taker{account: 7}, p, now.Add(time.Hour)) {
 		t.Error("after the way back there is a first step still")
 	}
 }
@@ -333,7 +333,7 @@ func TestAnAnonymousAdministratorIsNobody(t *testing.T) {
 	t.Run("A1/a bot of the configuration", func(t *testing.T) {
 		s := newEnv(t, func(s *env) {
 			all := connectors.Person{Name: "all", UID: permissions.NoUID}
-			s.settings.People = append(s.settings.People, all.At(Name, "1087968824"))
+			s.settings.People = append(s.settings.People, all.WithAddress(Name, "1087968824"))
 			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "all"}}}
 		})
 		call := s.ask(network("x"))

@@ -20,7 +20,7 @@ func (d *handler) message(ctx context.Context, u update) error {
 		return nil
 	}
 	if m.Text == "" {
-		return d.unheard(ctx, m, m.media())
+		return d.answerUnread(ctx, m, m.media())
 	}
 	if code, is := startCode(m); is {
 		d.arrive(ctx, m, code)
@@ -32,15 +32,15 @@ func (d *handler) message(ctx context.Context, u update) error {
 		return d.unknownSender(ctx, m, err)
 	}
 	select {
-	case d.wrote <- m.Chat.ID:
+	case d.menuChats <- m.Chat.ID:
 	default: // a later message requests it again
 	}
 	switch code, answer, wanted := asked(d.ours(m)); {
-	case m.foreign():
-		d.tell(ctx, m, who.Language.Text(forwarded))
+	case m.isForeign():
+		d.replyWords(ctx, m, who.Language.Text(forwarded))
 		return nil
-	case wanted && m.unsaid() && m.Text[0] != '/':
-		d.tell(ctx, m, who.Language.Text(conversation.Unsaid))
+	case wanted && m.hasHiddenWords() && m.Text[0] != '/':
+		d.replyWords(ctx, m, who.Language.Text(conversation.Unsaid))
 		return nil
 	case wanted && m.Text[0] != '/': // a command is a command even as a reply
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
@@ -48,9 +48,9 @@ func (d *handler) message(ctx context.Context, u update) error {
 	return d.text(ctx, u, id, who)
 }
 
-// unheard tells a configured person that the vote that they edited still counts, or else that what they sent is not read; in a group, that
-// only if it replies to the bot.
-func (d *handler) unheard(ctx context.Context, m *message, what i18n.Phrase) error {
+// answerUnread tells a configured person that the vote that they edited still counts, or else that what they sent is not read; in a group,
+// that only if it replies to the bot.
+func (d *handler) answerUnread(ctx context.Context, m *message, what i18n.Phrase) error {
 	alone := m.Chat.Type == "private"
 	if what == "" || m.From == nil || m.From.IsBot || m.SenderChat != nil {
 		return nil
@@ -61,14 +61,14 @@ func (d *handler) unheard(ctx context.Context, m *message, what i18n.Phrase) err
 		return nil //nolint:nilerr // unknown accounts get no answer
 	}
 	words := ""
-	if key, was := d.heard.Get(ref{m.Chat.ID, m.ID}); was { // edited
+	if key, was := d.textEvents.Get(ref{m.Chat.ID, m.ID}); was { // edited
 		words, err = d.reader.StillCounts(ctx, id, who, key)
 	}
 	if err == nil && words == "" && (alone || m.ReplyTo.by(d.bot)) {
 		words, err = d.reader.Unheard(ctx, id, who, what, alone)
 	}
 	if words != "" {
-		d.tell(ctx, m, words)
+		d.replyWords(ctx, m, words)
 	}
 	return err
 }
@@ -76,16 +76,16 @@ func (d *handler) unheard(ctx context.Context, m *message, what i18n.Phrase) err
 // unknownSender answers an unknown account once a day and reports it to the owner. A locked person is told that they are locked.
 func (d *handler) unknownSender(ctx context.Context, m *message, why error) error {
 	in := i18n.Known(m.From.Language)
-	words := toStranger(m.From.ID, in)
+	words := unknownSenderReply(m.From.ID, in)
 	if refusal := permissions.AsRefusal(why); refusal != nil && refusal.Code == permissions.CodeLocked {
 		words = refusal.TextIn(in)
 	}
-	noted, err := d.noteStranger(ctx, m.From, m.From.ID)
+	noted, err := d.noteUnknownSender(ctx, m.From, m.From.ID)
 	if noted {
 		d.log.Info("message from an unknown account", "telegram", m.From.ID)
 	}
 	if noted && d.pace.unknownReplies.Allow() {
-		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, words) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.sendText(ctx, m.Chat.ID, typing, words) })
 	}
 	return err
 }
@@ -99,13 +99,13 @@ func (d *handler) noteTapOfUnknown(ctx context.Context, u *user) {
 	if _, err := d.in.Person(identity(u.ID)); err == nil {
 		return
 	}
-	if _, err := d.noteStranger(ctx, u, -u.ID); err != nil {
+	if _, err := d.noteUnknownSender(ctx, u, -u.ID); err != nil {
 		d.log.Warn("record unknown sender", "telegram", u.ID, "err", err)
 	}
 }
 
-// noteStranger reports an account to the owner, once a day for this key, and returns whether it did.
-func (d *handler) noteStranger(ctx context.Context, u *user, key int64) (bool, error) {
+// noteUnknownSender reports an account to the owner, once a day for this key, and returns whether it did.
+func (d *handler) noteUnknownSender(ctx context.Context, u *user, key int64) (bool, error) {
 	return d.reportedSenders.Do(key, d.now(), func() error {
 		return d.in.NoteUnknownSender(ctx, permissions.UnknownSender{Via: Name, Account: address(u.ID), Name: claimed(u)})
 	})
@@ -141,28 +141,28 @@ func (d *handler) answer(
 	if err != nil {
 		return err
 	}
-	d.tell(ctx, m, words)
+	d.replyWords(ctx, m, words)
 	return ctx.Err()
 }
 
-func (d *handler) tell(ctx context.Context, m *message, words string) {
+func (d *handler) replyWords(ctx context.Context, m *message, words string) {
 	d.tellWith(ctx, m, words, noKeys())
 }
 
 // text handles what a message says and replies to it.
 func (d *handler) text(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
-	d.heard.Add(ref{m.Chat.ID, m.ID}, d.eventKey(u))
+	d.textEvents.Add(ref{m.Chat.ID, m.ID}, d.eventKey(u))
 	did, err := d.reader.Read(ctx, conversation.Message{
 		Message: connectors.Message{From: id, Text: m.Text, ReplyTo: refOf(m.ReplyTo), Key: d.eventKey(u)},
-		Who:     who, Card: d.quoted(m), File: d.onFile(m), Unsaid: m.unsaid(), Thumbs: d.thumbs.Contains(m.Chat.ID),
+		Who:     who, Card: d.quoted(m), File: d.onFile(m), Unsaid: m.hasHiddenWords(), Thumbs: d.reactionChats.Contains(m.Chat.ID),
 		At: time.Unix(m.Date, 0),
 	})
 	if err != nil {
 		return err
 	}
 	for _, taken := range did.Decided {
-		d.tell(ctx, m, taken.Words)
+		d.replyWords(ctx, m, taken.Words)
 	}
 	stop := d.in.Stop()
 	for _, words := range did.Say {
@@ -171,7 +171,7 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 		} else if did.StopAll && stop.By == who.Name && !stop.At.IsZero() {
 			d.tellStop(ctx, m, words, stop, who.Language)
 		} else {
-			d.tell(ctx, m, words)
+			d.replyWords(ctx, m, words)
 		}
 	}
 	return nil
@@ -185,7 +185,7 @@ func (d *handler) reacted(ctx context.Context, u update) error {
 	if err != nil {
 		return nil //nolint:nilerr // unknown accounts get no answer
 	}
-	d.thumbs.Add(r.Chat.ID, true)
+	d.reactionChats.Add(r.Chat.ID, true)
 	m, emoji := &message{ID: r.ID, Chat: r.Chat}, ""
 	for _, e := range r.New {
 		emoji += cmp.Or(e.Emoji, "?")
@@ -195,7 +195,7 @@ func (d *handler) reacted(ctx context.Context, u update) error {
 		Who:     who, Reaction: true, Thumbs: true, At: time.Unix(r.Date, 0),
 	})
 	for _, words := range did.Say { // a card shows what was decided
-		d.tell(ctx, m, words)
+		d.replyWords(ctx, m, words)
 	}
 	return err
 }
@@ -259,10 +259,10 @@ func (d *handler) overwrite(ctx context.Context, at ref, text string) {
 	d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, at, outgoing{Text: text, Keyboard: noKeys()}) })
 }
 
-func (c *Connector) say(ctx context.Context, chat int64, part int, text string) error {
+func (c *Connector) sendText(ctx context.Context, chat int64, part int, text string) error {
 	params := ourText(text, noKeys()).params()
 	params["chat_id"] = chat
-	return c.add(ctx, chat, part, "sendMessage", params, nil)
+	return c.writeIfRoom(ctx, chat, part, "sendMessage", params, nil)
 }
 
 // menu is the list of commands that Telegram completes in chats of configured people.
@@ -314,7 +314,7 @@ func (d *handler) menus(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-time.After(menuEvery):
-		case chat := <-d.wrote:
+		case chat := <-d.menuChats:
 			if !given[chat].taken {
 				d.offer(ctx, given, chat, d.language(identity(chat)))
 			}

@@ -85,11 +85,11 @@ func (m *message) media() i18n.Phrase {
 // by reports whether a message, if there is one, is of that account.
 func (m *message) by(account int64) bool { return m != nil && m.From != nil && m.From.ID == account }
 
-// foreign reports whether the words are somebody else's.
-func (m *message) foreign() bool { return m.Forward != nil || m.Through != nil || m.Business != nil }
+// isForeign reports whether the words are somebody else's.
+func (m *message) isForeign() bool { return m.Forward != nil || m.Through != nil || m.Business != nil }
 
-// unsaid reports whether its author struck a part of the words out, quotes or hides it.
-func (m *message) unsaid() bool {
+// hasHiddenWords reports whether its author struck a part of the words out, quotes or hides it.
+func (m *message) hasHiddenWords() bool {
 	return slices.ContainsFunc(m.Entities, func(e entity) bool {
 		return slices.Contains([]string{"strikethrough", "spoiler", asQuote, asFolded}, e.Type)
 	})

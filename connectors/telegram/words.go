@@ -245,8 +245,8 @@ func afterGap(gone time.Duration, in i18n.Language) string {
 		"something and the card has not changed, press again.", in.Duration(gone.Round(time.Minute)))
 }
 
-// toStranger answers an unknown account.
-func toStranger(id int64, in i18n.Language) string {
+// unknownSenderReply answers an unknown account.
+func unknownSenderReply(id int64, in i18n.Language) string {
 	return in.Sprintf("Hello! This bot asks people for permission. It does not know you, so it has nothing to ask you.\n"+
 		"Your numeric Telegram id is %d. If you should be asked, give it to whoever runs daycared here.", id)
 }

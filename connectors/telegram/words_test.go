@@ -72,7 +72,7 @@ func TestTheCodeOfAQuestion(t *testing.T) {
 
 func TestWordsForPeople(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{toStranger(1234, i18n.English), "Your numeric Telegram id is 1234."},
+		{unknownSenderReply(1234, i18n.English), "Your numeric Telegram id is 1234."},
 		{account(identity(1234), i18n.English), "Your numeric Telegram id is 1234."},
 		{afterGap(9*time.Minute+50*time.Second, i18n.English),
 			"for 10 minutes. What still waits for you is shown again below. If you pressed something"},

@@ -26,12 +26,12 @@ type chat struct {
 }
 
 const (
-	// marks begins a line for the agent while a card is on the screen.
-	marks = ">"
+	// chatPrefix begins a line for the agent while a card is on the screen.
+	chatPrefix = ">"
 	// aboutChat is the reply to a line at a card that was not an answer.
 	aboutChat = "/ begins a command, as in /stop, and > what your agent is to hear meanwhile."
-	// fingers is how long after the last key a card waits, so that it does not interrupt a line.
-	fingers = 3 * time.Second
+	// typingPause is how long after the last key a card waits, so that it does not interrupt a line.
+	typingPause = 3 * time.Second
 
 	help = `What waits for your answer comes here, one card after the other; the row below a card says what to type.
 Whatever you type while there is none goes to your agent. While there is one, begin with >, as in: > how far are you?
@@ -129,12 +129,12 @@ func (s *screen) pauseChat() {
 	s.editor = editor{}
 }
 
-// held is how long the next card still waits because somebody is typing.
-func (s *screen) held() time.Duration {
+// typingDelay is how long the next card still waits because somebody is typing.
+func (s *screen) typingDelay() time.Duration {
 	if !s.listens || len(s.editor.line) == 0 {
 		return 0
 	}
-	return max(fingers-s.t.o.Now().Sub(s.struck), 0)
+	return max(typingPause-s.t.o.Now().Sub(s.lastInput), 0)
 }
 
 // drain reads what was typed before the next card and treats it as input for the agent.
@@ -149,8 +149,8 @@ func (s *screen) drain(ctx context.Context) {
 	}
 }
 
-// wrote acts on a line that was typed while nothing was asked.
-func (s *screen) wrote(ctx context.Context, e entry) {
+// handleLine acts on a line that was typed while nothing was asked.
+func (s *screen) handleLine(ctx context.Context, e entry) {
 	if e.line != reply.Esc && !e.end {
 		s.write(s.editor.newline())
 	}
@@ -164,17 +164,17 @@ func (s *screen) wrote(ctx context.Context, e entry) {
 		s.t.o.Quit()
 	case s.t.o.Leave != "" && strings.EqualFold(strings.TrimSpace(e.line), "q"):
 		s.say(s.t.o.Leave)
-	case !s.slashes(e) && s.named(ctx, e.line):
+	case !s.isCommand(e) && s.handleNamed(ctx, e.line):
 	default:
 		s.converse(ctx, e.line)
 	}
 }
 
-// slashes reports whether a line begins like a command.
-func (s *screen) slashes(e entry) bool { return strings.HasPrefix(strings.TrimSpace(e.line), "/") }
+// isCommand reports whether a line begins like a command.
+func (s *screen) isCommand(e entry) bool { return strings.HasPrefix(strings.TrimSpace(e.line), "/") }
 
-// commanded runs the command in a line, also while a reason or the person's own words are asked for.
-func (s *screen) commanded(ctx context.Context, e entry) bool {
+// runCommand runs the command in a line, also while a reason or the person's own words are asked for.
+func (s *screen) runCommand(ctx context.Context, e entry) bool {
 	if s.commands == nil || e.long || !conversation.IsCommand(e.line) {
 		return false
 	}
@@ -182,25 +182,25 @@ func (s *screen) commanded(ctx context.Context, e entry) bool {
 	return true
 }
 
-// aside acts on a line at a card that is not an answer: a command, or a message to the agent. A slash may also be a
+// handleOther acts on a line at a card that is not an answer: a command, or a message to the agent. A slash may also be a
 // mistyped option.
-func (s *screen) aside(ctx context.Context, e entry) bool {
+func (s *screen) handleOther(ctx context.Context, e entry) bool {
 	text := strings.TrimSpace(e.line)
 	switch {
-	case s.commanded(ctx, e):
+	case s.runCommand(ctx, e):
 		return true
 	case s.chat == nil:
 		return false
-	case s.slashes(e):
+	case s.isCommand(e):
 		if slices.ContainsFunc(s.now.prompt.Request.Choices, func(c string) bool { return strings.HasPrefix(c, "/") }) {
 			return false
 		}
 		s.converse(ctx, text)
 		return true
-	case !strings.HasPrefix(text, marks) || text == marks:
+	case !strings.HasPrefix(text, chatPrefix) || text == chatPrefix:
 		return false
 	}
-	text = strings.TrimSpace(strings.TrimPrefix(text, marks))
+	text = strings.TrimSpace(strings.TrimPrefix(text, chatPrefix))
 	now := s.t.o.Now()
 	_, open := s.waiting(now)
 	said := reply.Read(reply.Message{Text: text, Console: true, At: now, Language: s.t.language()}, open)
@@ -240,8 +240,8 @@ func (s *screen) converse(ctx context.Context, line string) {
 	}
 }
 
-// besides adds to the reply to a line that was not an answer what else could be typed.
-func (s *screen) besides(say string) string {
+// addHints adds to the reply to a line that was not an answer what else could be typed.
+func (s *screen) addHints(say string) string {
 	if s.chat == nil {
 		return say
 	}
@@ -262,6 +262,6 @@ func (t *Terminal) SendMessage(_ context.Context, s connectors.AgentMessage) (re
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}
-	err = t.tell(update{says: true, text: parts[s.Part].Plain(), prompt: connectors.Prompt{To: s.To}})
+	err = t.queueUpdate(update{says: true, text: parts[s.Part].Plain(), prompt: connectors.Prompt{To: s.To}})
 	return "said-" + rand.Text(), s.Part+1 < len(parts), err
 }

@@ -49,8 +49,8 @@ func (c console) kind() kind {
 	return noConsole
 }
 
-// over reports whether no input can come any more. What a closed pipe still holds is older than any later prompt.
-func (c console) over() bool {
+// hasEnded reports whether no input can come any more. What a closed pipe still holds is older than any later prompt.
+func (c console) hasEnded() bool {
 	if c.kind() == noConsole {
 		return true
 	}
@@ -146,7 +146,7 @@ func poll(fds []unix.PollFd, millis int) (int, error) {
 // IsConsole reports whether a person can be asked through in: a terminal, or a pipe that is open.
 func IsConsole(in *os.File) bool {
 	c := newConsole(in)
-	return c.kind() != noConsole && !c.over()
+	return c.kind() != noConsole && !c.hasEnded()
 }
 
 // IsTerminal reports whether in is a terminal.

@@ -71,7 +71,7 @@ func (e *editor) key(b byte, echo *strings.Builder) (entry, bool) {
 	case !e.raw:
 		e.add(b)
 	case e.escape:
-		e.longer(b)
+		e.skipKey(b)
 	case b == keyEscape:
 		e.escape = true
 	case b == keyEOF && len(e.line) == 0:
@@ -99,8 +99,8 @@ func (e *editor) enter() entry {
 	return done
 }
 
-// longer skips a key that sends more than Esc: an arrow, a function key, Alt and a letter.
-func (e *editor) longer(b byte) {
+// skipKey skips a key that sends more than Esc: an arrow, a function key, Alt and a letter.
+func (e *editor) skipKey(b byte) {
 	switch {
 	case !e.control && (b == '[' || b == 'O'):
 		e.control = true

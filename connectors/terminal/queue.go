@@ -50,7 +50,7 @@ func (s *screen) apply(n update) {
 		s.seen[n.ref] = it
 		s.queue = append(s.queue, it)
 	case !known:
-		if !n.edit || wasted(r) {
+		if !n.edit || hadNoEffect(r) {
 			s.say(n.prompt.Code + "  " + s.settled(n.prompt))
 		}
 	case r.Revision < it.prompt.Request.Revision, r.State == permissions.Pending && it.prompt.Request.State != permissions.Pending:
@@ -62,8 +62,8 @@ func (s *screen) apply(n update) {
 	}
 }
 
-// wasted reports whether an approval had no effect.
-func wasted(r permissions.Request) bool { return !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() }
+// hadNoEffect reports whether an approval had no effect.
+func hadNoEffect(r permissions.Request) bool { return !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() }
 
 // settle shows how a request ended, if its card was seen, and makes room for the next.
 func (s *screen) settle(it *item, p connectors.Prompt) {
@@ -74,11 +74,11 @@ func (s *screen) settle(it *item, p connectors.Prompt) {
 	if it == s.now {
 		s.leave()
 		s.say(line)
-	} else if it.shown && (!it.told || wasted(p.Request)) {
+	} else if it.shown && (!it.told || hadNoEffect(p.Request)) {
 		s.say(p.Code + "  " + line)
 	}
 	if !it.told {
-		s.told(p.Request)
+		s.reportShown(p.Request)
 	}
 }
 
@@ -86,8 +86,8 @@ func (s *screen) drop(it *item) {
 	s.queue = slices.DeleteFunc(s.queue, func(o *item) bool { return o == it })
 }
 
-// bring puts an item on the screen; the current one returns after it.
-func (s *screen) bring(it *item) {
+// bringToFront puts an item on the screen; the current one returns after it.
+func (s *screen) bringToFront(it *item) {
 	s.drop(it)
 	front := []*item{it}
 	if s.now != nil {
@@ -97,8 +97,8 @@ func (s *screen) bring(it *item) {
 	s.leave()
 }
 
-// told reports that a request's outcome was shown.
-func (s *screen) told(r permissions.Request) {
+// reportShown reports that a request's outcome was shown.
+func (s *screen) reportShown(r permissions.Request) {
 	if s.t.o.Told != nil {
 		s.t.o.Told(r)
 	}
@@ -164,7 +164,7 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	s.write("\n")
 	it := s.now
 	if it.reason != "" {
-		if !s.commanded(ctx, e) {
+		if !s.runCommand(ctx, e) {
 			s.finish(ctx, e)
 		}
 		return
@@ -185,19 +185,19 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	case a.Meaning == reply.Reason:
 		it.reason = "r "
 	case a.Meaning == reply.Asks && r.Kind == permissions.KindClarification:
-		s.say(s.besides(a.Say + in.Sprintf(" Answers that are none count: %s.", triesLeft(it))))
+		s.say(s.addHints(a.Say + in.Sprintf(" Answers that are none count: %s.", triesLeft(it))))
 	case a.Meaning == reply.Asks:
-		s.say(s.besides(a.Say))
+		s.say(s.addHints(a.Say))
 	case a.Meaning == reply.Shows:
 		s.again()
-	case !e.long && s.aside(ctx, e):
-	case !e.long && s.named(ctx, e.line):
+	case !e.long && s.handleOther(ctx, e):
+	case !e.long && s.handleNamed(ctx, e.line):
 	case s.t.o.Quit != nil && strings.EqualFold(strings.TrimSpace(e.line), "q"):
 		s.t.o.Quit()
 	case r.Kind == permissions.KindClarification && !blank(e):
-		s.wrong(ctx, s.besides(strings.TrimPrefix(a.Say, in.Sprintf("Nothing was decided. %s", ""))))
+		s.wrong(ctx, s.addHints(strings.TrimPrefix(a.Say, in.Sprintf("Nothing was decided. %s", ""))))
 	default:
-		s.say(s.besides(a.Say))
+		s.say(s.addHints(a.Say))
 	}
 }
 
@@ -234,7 +234,7 @@ func (s *screen) wrong(ctx context.Context, say string) {
 	default:
 		s.leave()
 		s.say(it.prompt.To.Language.Sprintf("No option in three tries: %s. It can still be answered here with its code, as in  %s 1 .",
-			left(it, "it is now left to %s; if nobody answers in time, %s"), it.prompt.Code))
+			leftTo(it, "it is now left to %s; if nobody answers in time, %s"), it.prompt.Code))
 	}
 }
 
@@ -248,7 +248,7 @@ func triesLeft(it *item) string {
 		tries = "1 try left"
 	}
 	if len(others(it)) > 0 {
-		then = left(it, "it is left to %s; if nobody answers in time, %s")
+		then = leftTo(it, "it is left to %s; if nobody answers in time, %s")
 	}
 	return in.Sprintf("%s, then %s", tries, then)
 }
@@ -261,8 +261,8 @@ func byDefault(it *item) string {
 	return it.prompt.To.Language.Sprintf("1 \"%s\" is taken", card.Visible(it.prompt.Request.Choices[0]))
 }
 
-// left says to whom a clarification is left, and what happens if they do not answer either.
-func left(it *item, form i18n.Phrase) string {
+// leftTo says to whom a clarification is left, and what happens if they do not answer either.
+func leftTo(it *item, form i18n.Phrase) string {
 	return it.prompt.To.Language.Sprintf(form, strings.Join(others(it), ", "), byDefault(it))
 }
 
@@ -277,7 +277,7 @@ func others(it *item) (names []string) {
 func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	r := it.prompt.Request
 	d.Request, d.Shown = r.ID, r.ShownDigest()
-	after, err := s.hand(ctx, d)
+	after, err := s.submit(ctx, d)
 	if after.ID == r.ID && (after.Revision >= r.Revision || after.State != permissions.Pending) {
 		it.prompt.Request = after
 	}
@@ -291,7 +291,7 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	case refusal != nil && refusal.Proposal != nil:
 		in := s.t.language()
 		rows := append(card.Proposed(*refusal.Proposal, card.Options{Language: in}),
-			reply.GivesRule(refusal.Proposal.Rule, it.prompt.Code, it == s.now, in))
+			reply.RuleHint(refusal.Proposal.Rule, it.prompt.Code, it == s.now, in))
 		s.say(about + strings.Join(rows, "\n"))
 	case permissions.CodeOf(err) == permissions.CodeOwnAsk:
 		s.say(about + card.Visible(refusal.TextIn(s.t.language())) + "\n" + s.t.language().Text(permissions.OwnAskElsewhere))
@@ -305,7 +305,7 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	}
 	it.told = it.prompt.Request.State != permissions.Pending
 	if it.told {
-		s.told(it.prompt.Request)
+		s.reportShown(it.prompt.Request)
 	}
 	if !it.told && permissions.CodeOf(err) != permissions.CodeNotYours && (err != nil || open(it.prompt)) {
 		return
@@ -316,8 +316,8 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	}
 }
 
-// hand submits a decision as the person at this console.
-func (s *screen) hand(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
+// submit submits a decision as the person at this console.
+func (s *screen) submit(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	d.From = s.t.identity()
 	return s.t.in.OnPermission(ctx, d)
 }

@@ -40,19 +40,19 @@ type screen struct {
 	now   *item            // whose card is current
 	seen  map[string]*item // by reference
 
-	up      bool   // the card of now is on the screen
-	asking  bool   // the hint is on the screen, with the cursor after it
-	hint    string // the last one
-	editor  editor
-	listens bool      // nothing is asked, and input goes to an agent
-	draft   editor    // unfinished message to an agent, from before a card
-	struck  time.Time // time of the last input
-	gone    bool      // the last card went away without an answer from here
-	placed  time.Time // when the next one took its place
-	early   bool      // it was said that input counts only after settling
-	restore func()    // restores the terminal's modes; nil if they are unchanged
-	away    bool      // in the background
-	later   []string  // texts to show once in the foreground again
+	up        bool   // the card of now is on the screen
+	asking    bool   // the hint is on the screen, with the cursor after it
+	hint      string // the last one
+	editor    editor
+	listens   bool      // nothing is asked, and input goes to an agent
+	draft     editor    // unfinished message to an agent, from before a card
+	lastInput time.Time // time of the last input
+	gone      bool      // the last card went away without an answer from here
+	placed    time.Time // when the next one took its place
+	early     bool      // it was said that input counts only after settling
+	restore   func()    // restores the terminal's modes; nil if they are unchanged
+	away      bool      // in the background
+	later     []string  // texts to show once in the foreground again
 }
 
 // look checks whether the process is in the foreground.
@@ -90,7 +90,7 @@ func (s *screen) turn(ctx context.Context) {
 	if s.away {
 		return
 	}
-	if s.now == nil && len(s.queue) > 0 && s.held() == 0 {
+	if s.now == nil && len(s.queue) > 0 && s.typingDelay() == 0 {
 		s.pauseChat()
 		s.now, s.queue = s.queue[0], s.queue[1:]
 		if s.placed = (time.Time{}); s.gone {
@@ -223,14 +223,14 @@ func (s *screen) put(text string) {
 
 // write writes to the screen. Nobody may decide about what they cannot see, so an error closes the console.
 func (s *screen) write(text string) {
-	if _, err := io.WriteString(s.t.o.Out, text); err != nil && s.shut() {
+	if _, err := io.WriteString(s.t.o.Out, text); err != nil && s.noteClosed() {
 		s.t.o.Log.Warn("write to console", "err", err)
 	}
 }
 
-// shut records and reports that the console is closed, and returns whether that is news.
-func (s *screen) shut() bool {
-	first := s.t.shut()
+// noteClosed records and reports that the console is closed, and returns whether that is news.
+func (s *screen) noteClosed() bool {
+	first := s.t.noteClosed()
 	if first && s.t.o.Closed != nil {
 		s.t.o.Closed()
 	}
@@ -246,7 +246,7 @@ func (s *screen) release() {
 
 // close closes the console: its requests are decided elsewhere or not at all.
 func (s *screen) close() {
-	first := s.shut()
+	first := s.noteClosed()
 	s.leave()
 	s.release()
 	s.queue, s.listens = nil, false
@@ -273,8 +273,8 @@ func (s *screen) wait(ctx context.Context, bell int) {
 	case s.now == nil && s.chat == nil:
 	case s.editor.half():
 		fds[1].Events, millis = unix.POLLIN, keyTime
-	case s.now == nil && len(s.queue) > 0 && s.held() > 0:
-		fds[1].Events, millis = unix.POLLIN, int(s.held().Milliseconds())+1
+	case s.now == nil && len(s.queue) > 0 && s.typingDelay() > 0:
+		fds[1].Events, millis = unix.POLLIN, int(s.typingDelay().Milliseconds())+1
 	case s.editor.raw:
 		fds[1].Events, millis = unix.POLLIN, lookTime
 	default:
@@ -303,20 +303,20 @@ func (s *screen) idle(ctx context.Context) {
 	n, err := unix.Read(s.t.console.fd, buf[:])
 	switch {
 	case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
-	case n == 0 && err == nil && s.commands != nil && s.t.o.Quit == nil && !s.t.console.over():
+	case n == 0 && err == nil && s.commands != nil && s.t.o.Quit == nil && !s.t.console.hasEnded():
 		s.say(s.t.o.Leave) // Ctrl-D where there is nothing to leave: a closed console would stay closed
 	case err != nil || n == 0:
 		s.close()
 	default:
 		for line := range strings.Lines(string(buf[:n])) {
-			s.idled(ctx, strings.TrimSpace(line))
+			s.handleIdleLine(ctx, strings.TrimSpace(line))
 		}
 	}
 }
 
-// idled acts on such a line: q leaves or says how, and a command is run. If lines are answered at all, the reply to
+// handleIdleLine acts on such a line: q leaves or says how, and a command is run. If lines are answered at all, the reply to
 // anything else says that it means nothing.
-func (s *screen) idled(ctx context.Context, line string) {
+func (s *screen) handleIdleLine(ctx context.Context, line string) {
 	leaves := strings.EqualFold(line, "q")
 	switch {
 	case leaves && s.t.o.Quit != nil:
@@ -328,7 +328,7 @@ func (s *screen) idled(ctx context.Context, line string) {
 		s.converse(ctx, "/help")
 	case strings.HasPrefix(line, "/"):
 		s.converse(ctx, line)
-	case s.named(ctx, line):
+	case s.handleNamed(ctx, line):
 	default:
 		s.say("Nothing is asked just now; /help says more.")
 	}
@@ -356,8 +356,8 @@ func (s *screen) read(ctx context.Context) {
 // acts on all entries.
 func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	entries, echo := editing()
-	s.struck = s.t.o.Now() // before the echo is seen
-	if s.now != nil && s.struck.Sub(s.placed) < settling && !s.orders(entries) {
+	s.lastInput = s.t.o.Now() // before the echo is seen
+	if s.now != nil && s.lastInput.Sub(s.placed) < settling && !s.orders(entries) {
 		if s.editor = (editor{raw: s.editor.raw}); !s.early {
 			s.say(s.t.language().Text(tooEarly))
 		}
@@ -370,7 +370,7 @@ func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	if s.now == nil {
 		for _, e := range entries {
 			if s.listens {
-				s.wrote(ctx, e)
+				s.handleLine(ctx, e)
 			}
 		}
 		return
@@ -404,9 +404,9 @@ func (s *screen) options(p connectors.Prompt) card.Options {
 	return options
 }
 
-// named acts on a line that names requests by their codes, like a chat message, and reports whether it was one. Only what
+// handleNamed acts on a line that names requests by their codes, like a chat message, and reports whether it was one. Only what
 // was on this screen is decided; anything else is shown first.
-func (s *screen) named(ctx context.Context, line string) bool {
+func (s *screen) handleNamed(ctx context.Context, line string) bool {
 	now := s.t.o.Now()
 	items, open := s.waiting(now)
 	said := reply.Read(reply.Message{Text: line, Console: true, At: now, Language: s.t.language()}, open)
@@ -417,16 +417,16 @@ func (s *screen) named(ctx context.Context, line string) bool {
 		}
 	case len(said.Unknown) > 0:
 		s.say(s.late(ctx, said))
-	case said.Say == "", said.Bare, said.PassOn:
+	case said.Reply == "", said.Bare, said.PassOn:
 		return false
 	case len(said.Unseen) > 0:
-		s.say(said.Say)
+		s.say(said.Reply)
 		at := slices.IndexFunc(s.queue, func(it *item) bool { return it.prompt.Code == said.Unseen[0] })
-		s.bring(s.queue[at]) // what was not shown yet is in the queue
+		s.bringToFront(s.queue[at]) // what was not shown yet is in the queue
 	case s.now != nil && s.now.prompt.Request.Kind == permissions.KindClarification:
-		s.wrong(ctx, said.Say)
+		s.wrong(ctx, said.Reply)
 	default:
-		s.say(said.Say)
+		s.say(said.Reply)
 	}
 	return true
 }
@@ -452,12 +452,12 @@ func (s *screen) waiting(now time.Time) (map[permissions.ID]*item, []reply.Open)
 }
 
 // late says why codes name nothing here: for a settled request, who decided it.
-func (s *screen) late(ctx context.Context, said reply.Said) string {
+func (s *screen) late(ctx context.Context, said reply.Result) string {
 	for _, code := range said.Unknown {
-		_, err := s.hand(ctx, connectors.Decision{Code: code}) // without an answer it decides nothing
+		_, err := s.submit(ctx, connectors.Decision{Code: code}) // without an answer it decides nothing
 		if refusal := permissions.AsRefusal(err); refusal != nil && refusal.Code == permissions.CodeSettled {
 			return code + "  " + card.Visible(refusal.TextIn(s.t.language()))
 		}
 	}
-	return said.Say
+	return said.Reply
 }

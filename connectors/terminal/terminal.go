@@ -46,12 +46,12 @@ type Terminal struct {
 	console console
 	began   kind // the console's kind at the start
 
-	mu     sync.Mutex
-	news   []update
-	bell   *os.File // wakes Run; nil while it does not run
-	rung   bool
-	closed bool // the input has ended
-	ended  bool // Run has returned
+	mu       sync.Mutex
+	news     []update
+	wakePipe *os.File // wakes Run; nil while it does not run
+	woken    bool
+	closed   bool // the input has ended
+	ended    bool // Run has returned
 }
 
 var (
@@ -121,12 +121,12 @@ func (t *Terminal) Reach(p connectors.Person) error {
 // Send queues a card. The reference is valid for the life of the process.
 func (t *Terminal) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
 	ref = string(p.Request.ID)
-	return ref, t.tell(update{ref: ref, prompt: p})
+	return ref, t.queueUpdate(update{ref: ref, prompt: p})
 }
 
 // Edit updates a card: the request's state is shown below it.
 func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) error {
-	return t.tell(update{ref: ref, prompt: p, edit: true})
+	return t.queueUpdate(update{ref: ref, prompt: p, edit: true})
 }
 
 // Notify shows a notice among the cards.
@@ -135,11 +135,11 @@ func (t *Terminal) Notify(_ context.Context, n connectors.Notice) error {
 		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(n.To.Location, time.Local),
 		Language: n.To.Language, Width: t.console.width(),
 	})
-	return t.tell(update{says: true, text: card.Spell(strings.Join(rows, "\n")), prompt: connectors.Prompt{To: n.To}})
+	return t.queueUpdate(update{says: true, text: card.Spell(strings.Join(rows, "\n")), prompt: connectors.Prompt{To: n.To}})
 }
 
 // Say shows a text of the process itself among the cards: one line, or several that stay together.
-func (t *Terminal) Say(text string) error { return t.tell(update{says: true, text: text}) }
+func (t *Terminal) Say(text string) error { return t.queueUpdate(update{says: true, text: text}) }
 
 var errEnded = errors.New("the terminal has stopped")
 
@@ -194,18 +194,18 @@ func (t *Terminal) Run(ctx context.Context) error {
 func (t *Terminal) begin(bell *os.File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.bell, t.rung = bell, false
+	t.wakePipe, t.woken = bell, false
 }
 
 func (t *Terminal) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_ = t.bell.Close()
-	t.bell, t.ended = nil, true
+	_ = t.wakePipe.Close()
+	t.wakePipe, t.ended = nil, true
 }
 
-// tell queues a message for Run.
-func (t *Terminal) tell(n update) error {
+// queueUpdate queues a message for Run.
+func (t *Terminal) queueUpdate(n update) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -215,16 +215,16 @@ func (t *Terminal) tell(n update) error {
 		return closedFor(n.prompt.To)
 	}
 	t.news = append(t.news, n)
-	t.ring()
+	t.wakeLocked()
 	return nil
 }
 
 func (t *Terminal) take(heard *os.File) []update {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.rung {
+	if t.woken {
 		_, _ = heard.Read(make([]byte, 1)) // present: ring wrote it while it held the lock
-		t.rung = false
+		t.woken = false
 	}
 	all := t.news
 	t.news = nil
@@ -234,19 +234,19 @@ func (t *Terminal) take(heard *os.File) []update {
 func (t *Terminal) wake() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ring()
+	t.wakeLocked()
 }
 
-// ring wakes Run, with at most one byte in the pipe. The caller holds the lock.
-func (t *Terminal) ring() {
-	if t.bell != nil && !t.rung {
-		_, err := t.bell.Write([]byte{0})
-		t.rung = err == nil
+// wakeLocked wakes Run, with at most one byte in the pipe. The caller holds the lock.
+func (t *Terminal) wakeLocked() {
+	if t.wakePipe != nil && !t.woken {
+		_, err := t.wakePipe.Write([]byte{0})
+		t.woken = err == nil
 	}
 }
 
 // over reports whether the console is closed. The caller holds the lock.
-func (t *Terminal) over() bool { return t.closed || t.console.over() }
+func (t *Terminal) over() bool { return t.closed || t.console.hasEnded() }
 
 // The values of [Terminal.Console].
 const (
@@ -269,7 +269,7 @@ func (t *Terminal) Console() string {
 }
 
 // HungUp reports whether the console is a terminal that hung up: its window was closed or its connection was lost.
-func (t *Terminal) HungUp() bool { return t.began == aTerminal && t.console.over() }
+func (t *Terminal) HungUp() bool { return t.began == aTerminal && t.console.hasEnded() }
 
 // isOver reports whether the console is closed; with known, only if that was noticed already.
 func (t *Terminal) isOver(known bool) bool {
@@ -278,8 +278,8 @@ func (t *Terminal) isOver(known bool) bool {
 	return t.closed || (!known && t.over())
 }
 
-// shut records that the console is closed and reports whether that is news.
-func (t *Terminal) shut() bool {
+// noteClosed records that the console is closed and reports whether that is news.
+func (t *Terminal) noteClosed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := !t.closed

@@ -145,8 +145,8 @@ func (a *account) Close() error { return a.release() }
 // that were not handled are decrypted again on redelivery, reconnecting is up to us, and the phone's history is not
 // requested.
 func (c *Connector) newClient(d *store.Device, handle func(event any) bool) *whatsmeow.Client {
-	oneAtATime(d)
-	cli := whatsmeow.NewClient(d, quiet{c.log})
+	serializeSessions(d)
+	cli := whatsmeow.NewClient(d, debugLog{c.log})
 	cli.SynchronousAck = true
 	cli.EnableDecryptedEventBuffer = true
 	cli.EnableAutoReconnect = false
@@ -180,31 +180,31 @@ func init() {
 	}
 }
 
-// quiet receives the library's log at debug level. Events carry what matters, and addresses are removed from the lines.
-type quiet struct{ log *slog.Logger }
+// debugLog receives the library's log at debug level. Events carry what matters, and addresses are removed from the lines.
+type debugLog struct{ log *slog.Logger }
 
-var _ waLog.Logger = quiet{}
+var _ waLog.Logger = debugLog{}
 
-func (q quiet) Errorf(format string, args ...any) { q.say("error", format, args) }
-func (q quiet) Warnf(format string, args ...any)  { q.say("warn", format, args) }
-func (q quiet) Infof(format string, args ...any)  { q.say("info", format, args) }
-func (q quiet) Debugf(string, ...any)             {} // whole stanzas
+func (q debugLog) Errorf(format string, args ...any) { q.say("error", format, args) }
+func (q debugLog) Warnf(format string, args ...any)  { q.say("warn", format, args) }
+func (q debugLog) Infof(format string, args ...any)  { q.say("info", format, args) }
+func (q debugLog) Debugf(string, ...any)             {} // whole stanzas
 
-func (q quiet) Sub(module string) waLog.Logger { return quiet{q.log.With("module", module)} }
+func (q debugLog) Sub(module string) waLog.Logger { return debugLog{q.log.With("module", module)} }
 
-func (q quiet) say(level, format string, args []any) {
+func (q debugLog) say(level, format string, args []any) {
 	q.log.Debug("whatsapp library", "level", level, "said", addresses.ReplaceAllLiteralString(fmt.Sprintf(format, args...), "…"))
 }
 
-// mute silences the Signal library, which would print to the terminal.
-type mute struct{}
+// silentLog silences the Signal library, which would print to the terminal.
+type silentLog struct{}
 
-func (mute) Debug(string, string)   {}
-func (mute) Info(string, string)    {}
-func (mute) Warning(string, string) {}
-func (mute) Error(string, string)   {}
-func (mute) Configure(string)       {}
+func (silentLog) Debug(string, string)   {}
+func (silentLog) Info(string, string)    {}
+func (silentLog) Warning(string, string) {}
+func (silentLog) Error(string, string)   {}
+func (silentLog) Configure(string)       {}
 
 func init() {
-	signal.Logger = mute{}
+	signal.Logger = silentLog{}
 }

@@ -34,7 +34,7 @@ func TestAnAnswerCopiedFromTheCard(t *testing.T) {
 	s := newEnv(t)
 	call := s.ask(toolCall("write_file", `{"path":"/x"}`))
 	m, code := s.card("fay", "write_file")
-	words := loose("YES " + code + " session_tool")
+	words := escapeText("YES " + code + " session_tool")
 	if !strings.Contains(words, joiner) {
 		t.Fatalf("nothing is hidden in %q", words)
 	}

@@ -96,7 +96,7 @@ func inFile(s *env) { s.inFile = true }
 
 // moves gives a person of the configuration another number, or none.
 func (s *env) moves(i int, number string) {
-	s.settings.People[i] = s.settings.People[i].At(Name, number)
+	s.settings.People[i] = s.settings.People[i].WithAddress(Name, number)
 }
 
 // link links the account, and has the daemon find that by itself.
@@ -146,7 +146,7 @@ func (s *env) open() {
 	if !s.paced {
 		s.wa.Unpace()
 	}
-	s.wa.again, s.wa.firstTry, s.wa.patience = 50*time.Millisecond, 10*time.Millisecond, 500*time.Millisecond
+	s.wa.again, s.wa.firstTry, s.wa.redeliveryWait = 50*time.Millisecond, 10*time.Millisecond, 500*time.Millisecond
 	people := append([]connectors.Connector{s.wa}, s.others...)
 	connectortest.Connect(s.Engine, people...)
 	if err := s.Recover(s.t.Context()); err != nil {

@@ -82,7 +82,7 @@ func TestTheGrammarThroughSignal(t *testing.T) {
 	type sent struct {
 		id, about, table string
 		replytest.Message
-		said reply.Said
+		said reply.Result
 	}
 	var all []sent
 	for _, table := range replytest.Tables() {
@@ -125,7 +125,7 @@ func TestTheGrammarThroughSignal(t *testing.T) {
 		t.Errorf("%d messages; want at least 200", len(all))
 	}
 	for _, c := range all {
-		got := replytest.Outcome(reply.Said{Decisions: e.decided[c.id], Say: "x"})
+		got := replytest.Outcome(reply.Result{Decisions: e.decided[c.id], Reply: "x"})
 		if decides := len(c.said.Decisions) > 0; decides != (len(e.decided[c.id]) > 0) || (decides && got != c.Want) {
 			t.Errorf("%s: %q: %s; want %s", c.table, c.Text, got, c.Want)
 		}
@@ -134,7 +134,7 @@ func TestTheGrammarThroughSignal(t *testing.T) {
 		}
 	}
 	for _, c := range all {
-		switch words := plain(loose(c.said.Say)); {
+		switch words := plain(escapeText(c.said.Reply)); {
 		case len(c.said.Decisions) > 0 || c.Want == replytest.Nothing || c.Want == replytest.Command:
 		case len(c.said.Unknown) > 0:
 			s.told(t, c.about, "There is no request")

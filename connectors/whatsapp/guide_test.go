@@ -133,7 +133,7 @@ func TestLinkWithAPasskey(t *testing.T) {
 // Where the library does not confirm by itself, the code that the phone shows has to be the same.
 func TestTheCodeThatThePhoneShows(t *testing.T) {
 	s := whatsapptest.New(t)
-	a, err := openFile(t.Context(), linking(t, s).Path, quiet{slog.New(slog.DiscardHandler)})
+	a, err := openFile(t.Context(), linking(t, s).Path, debugLog{slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

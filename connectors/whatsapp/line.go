@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// lookAgain is how often an account that is not linked or in use is checked again.
-	lookAgain = 2 * time.Second
+	// recheckEvery is how often an account that is not linked or in use is checked again.
+	recheckEvery = 2 * time.Second
 	// firstTry is the first retry delay; it grows from there.
 	firstTry = time.Second
 	// maxPings is how many pings in a row may remain unanswered.
 	maxPings = 2
 	// steadyAfter is how long a connection has to last before the retry delay is reset.
 	steadyAfter = time.Minute
-	// freshenEvery is the minimum time between queries for the current client version.
-	freshenEvery = time.Hour
+	// versionEvery is the minimum time between queries for the current client version.
+	versionEvery = time.Hour
 	// bannedFor is the wait after a ban without a stated end.
 	bannedFor = time.Hour
 )
 
 // disconnect is how a connection ended.
 type disconnect struct {
-	to    standing
+	to    connectionState
 	why   string
 	until time.Time // end of a ban
 }
@@ -42,7 +42,7 @@ type disconnect struct {
 // serveDevice opens the account and serves it until the device is gone. It returns the new state, if that is news; by then the
 // file is released and another device can be linked.
 func (d *handler) serveDevice(ctx context.Context) (e disconnect, err error) {
-	a, err := openAccount(ctx, d.o.Path, d.o.Shared, quiet{d.log})
+	a, err := openAccount(ctx, d.o.Path, d.o.Shared, debugLog{d.log})
 	if errors.Is(err, ErrInUse) {
 		return disconnect{to: isHeld}, nil
 	}
@@ -63,8 +63,8 @@ func (d *handler) serveDevice(ctx context.Context) (e disconnect, err error) {
 	}
 	whose := *device.ID
 	ended := make(chan disconnect, 8)
-	device.Identities = watched{device.Identities, func(ctx context.Context, address string) error {
-		return d.changed(ctx, jidOf(address))
+	device.Identities = watchedIdentities{device.Identities, func(ctx context.Context, address string) error {
+		return d.suspendChanged(ctx, jidOf(address))
 	}}
 	cli := d.newClient(device, d.listen(ctx, ended))
 	d.client.Store(cli)
@@ -80,15 +80,15 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 	tries := c.newTries()
 	asked := time.Time{} // last query for a version
 	for ctx.Err() == nil {
-		e := c.connected(ctx, cli, ended, tries)
+		e := c.connectOnce(ctx, cli, ended, tries)
 		cli.Disconnect()
 		if ctx.Err() != nil || e.to == isLoggedOut {
 			return e
 		}
 		wait := tries.NextBackOff()
-		if e.to == isOutdated && c.o.AutoVersion && (asked.IsZero() || time.Since(asked) >= freshenEvery) {
+		if e.to == isOutdated && c.o.AutoVersion && (asked.IsZero() || time.Since(asked) >= versionEvery) {
 			asked = time.Now()
-			e = c.renewed(ctx)
+			e = c.adoptVersion(ctx)
 		}
 		c.note(e)
 		switch e.to {
@@ -100,7 +100,7 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 				wait = max(left, time.Second)
 			}
 		case isOutdated:
-			wait = freshenEvery
+			wait = versionEvery
 		case isRefused:
 			wait = max(wait, time.Minute)
 		}
@@ -109,8 +109,8 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 	return disconnect{}
 }
 
-// renewed fetches the client version that WhatsApp accepts and returns the new state.
-func (c *Connector) renewed(ctx context.Context) disconnect {
+// adoptVersion fetches the client version that WhatsApp accepts and returns the new state.
+func (c *Connector) adoptVersion(ctx context.Context) disconnect {
 	if err := c.refreshVersion(ctx); err != nil {
 		c.log.Warn("fetch whatsapp client version", "err", err)
 		return disconnect{to: isOutdated}
@@ -118,15 +118,15 @@ func (c *Connector) renewed(ctx context.Context) disconnect {
 	return disconnect{to: isAway, why: "it wants a newer version of the client, which is taken now"}
 }
 
-// connected connects once and waits until the connection ends.
-func (c *Connector) connected(
+// connectOnce connects once and waits until the connection ends.
+func (c *Connector) connectOnce(
 	ctx context.Context, cli *whatsmeow.Client, ended <-chan disconnect, tries *wire.Backoff,
 ) disconnect {
 	for len(ended) > 0 {
 		<-ended // of the previous connection
 	}
 	if err := cli.ConnectContext(ctx); err != nil {
-		return disconnect{to: isAway, why: plainly(err)}
+		return disconnect{to: isAway, why: withoutAddresses(err)}
 	}
 	since := time.Time{}
 	for {
@@ -166,14 +166,14 @@ func (d *handler) listen(ctx context.Context, ended chan<- disconnect) func(even
 			return false
 		case *events.UndecryptableMessage:
 			d.unread(ctx, e)
-		case *events.IdentityChange: // reported by WhatsApp; [watched] detects a different key earlier
-			if err := d.changed(ctx, e.JID); err != nil && ctx.Err() == nil {
+		case *events.IdentityChange: // reported by WhatsApp; [watchedIdentities] detects a different key earlier
+			if err := d.suspendChanged(ctx, e.JID); err != nil && ctx.Err() == nil {
 				d.log.Error("suspend account with changed keys: retrying at its next message", "err", err)
 			}
 		case *events.Receipt:
 			d.receipts(e)
 		case *events.NotifyAccountReachoutTimelock:
-			d.restricted(e)
+			d.noteRestriction(e)
 		case *events.Connected:
 			end(disconnect{to: isConnected})
 		case *events.Disconnected:
@@ -203,7 +203,7 @@ func (d *handler) listen(ctx context.Context, ended chan<- disconnect) func(even
 
 // note records the state and logs changes.
 func (c *Connector) note(e disconnect) {
-	if !c.state.turn(e.to, e.why, e.until) {
+	if !c.state.setState(e.to, e.why, e.until) {
 		return
 	}
 	if e.to == isConnected {
@@ -221,22 +221,22 @@ func (c *Connector) newTries() *wire.Backoff {
 	return wire.NewBackoff(c.firstTry, 300*c.firstTry)
 }
 
-// standing is the state of the account's connection to WhatsApp.
-type standing int
+// connectionState is the state of the account's connection to WhatsApp.
+type connectionState int
 
 const (
-	isStarting  standing = iota // no event yet
-	isConnected                 // connected and logged in
-	isAway                      // no connection; retrying
-	isUnlinked                  // no linked device
-	isHeld                      // another process has the account open
-	isLoggedOut                 // WhatsApp removed the device
-	isBanned                    // temporarily
-	isReplaced                  // another client connected with the same keys
-	isOutdated                  // WhatsApp no longer accepts this client version
-	isRefused                   // for another reason, which it gave
-	isOther                     // the linked account is not the configured one
-	isBroken                    // the account's file is unusable
+	isStarting  connectionState = iota // no event yet
+	isConnected                        // connected and logged in
+	isAway                             // no connection; retrying
+	isUnlinked                         // no linked device
+	isHeld                             // another process has the account open
+	isLoggedOut                        // WhatsApp removed the device
+	isBanned                           // temporarily
+	isReplaced                         // another client connected with the same keys
+	isOutdated                         // WhatsApp no longer accepts this client version
+	isRefused                          // for another reason, which it gave
+	isOther                            // the linked account is not the configured one
+	isBroken                           // the account's file is unusable
 )
 
 // state is the health of the connector. It is safe for concurrent use.
@@ -244,7 +244,7 @@ type state struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	is     standing
+	is     connectionState
 	since  time.Time // of isAway
 	until  time.Time // of isBanned; zero if not stated
 	why    string    // of isAway, isLoggedOut, isBanned and isRefused
@@ -254,7 +254,7 @@ type state struct {
 func newState(now func() time.Time) *state { return &state{now: now, since: now()} }
 
 // standings has the name of each state, and what is wrong then and what to do, where that does not depend on the time.
-var standings = map[standing]struct{ name, words string }{
+var standings = map[connectionState]struct{ name, words string }{
 	isStarting:  {"starting", "waiting for WhatsApp's first answer"},
 	isConnected: {"restricted", ""},
 	isAway:      {"away", ""},
@@ -308,8 +308,8 @@ func (s *state) words() error {
 	return errors.New(strings.NewReplacer("{why}", s.why, "{until}", until).Replace(standings[s.is].words))
 }
 
-// gone is why the account reaches nobody until somebody acts; nil while it is connected or merely offline.
-func (s *state) gone() error {
+// whyUnusable is why the account reaches nobody until somebody acts; nil while it is connected or merely offline.
+func (s *state) whyUnusable() error {
 	s.mu.Lock()
 	is := s.is
 	s.mu.Unlock()
@@ -320,8 +320,8 @@ func (s *state) gone() error {
 	return nil
 }
 
-// turn records a state and reports whether that is news. The time of isAway is that of its beginning.
-func (s *state) turn(to standing, why string, until time.Time) bool {
+// setState records a state and reports whether that is news. The time of isAway is that of its beginning.
+func (s *state) setState(to connectionState, why string, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	news := s.is != to
@@ -339,7 +339,7 @@ func (s *state) restrict(until time.Time) {
 	s.mu.Unlock()
 }
 
-func (s *state) in(is standing) bool {
+func (s *state) in(is connectionState) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.is == is

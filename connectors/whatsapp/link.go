@@ -53,8 +53,8 @@ const (
 	displayName = "Chrome (Linux)"
 	// settleTime limits the first connection of a new device.
 	settleTime = time.Minute
-	// looks is how often opening the account is tried.
-	looks = 10
+	// openTries is how often opening the account is tried.
+	openTries = 10
 )
 
 // Link makes this daemon a linked device of a WhatsApp account and returns the account's number. It needs exclusive access
@@ -99,9 +99,9 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 
 // ownAccount opens the account alone. It retries, since a daemon without a linked account opens it now and then.
 func (c *Connector) ownAccount(ctx context.Context) (a *account, err error) {
-	for range looks {
-		a, err = openAccount(ctx, c.o.Path, c.o.Shared, quiet{c.log})
-		if !errors.Is(err, ErrInUse) || timing.Pause(ctx, lookAgain/looks) != nil {
+	for range openTries {
+		a, err = openAccount(ctx, c.o.Path, c.o.Shared, debugLog{c.log})
+		if !errors.Is(err, ErrInUse) || timing.Pause(ctx, recheckEvery/openTries) != nil {
 			break
 		}
 	}
@@ -137,7 +137,7 @@ func (l *linker) pair(ctx context.Context, c *Connector) error {
 		}
 		if err != nil {
 			l.cli.Disconnect()
-			l.guide.Say("WhatsApp cannot be reached (" + plainly(err) + "); it is tried again")
+			l.guide.Say("WhatsApp cannot be reached (" + withoutAddresses(err) + "); it is tried again")
 			_ = timing.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
 			continue
 		}

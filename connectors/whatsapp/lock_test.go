@@ -16,7 +16,7 @@ func TestAStolenPhone(t *testing.T) {
 			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
 			s.phones["kim"] = s.server.Person("491700000003", "kim")
 			kim := connectors.Person{Name: "kim", UID: permissions.NoUID}
-			s.settings.People = append(s.settings.People, kim.At(Name, "+491700000003"))
+			s.settings.People = append(s.settings.People, kim.WithAddress(Name, "+491700000003"))
 		})
 		call := s.ask(network("x"))
 		m, code := s.card("fay", "x")

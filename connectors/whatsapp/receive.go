@@ -27,7 +27,7 @@ type handler struct {
 
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
-		Inbound: c.in, Lists: c.in, Unread: c.unread, Whole: c.StandsWhole, Now: c.now, Help: help, Theirs: c.theirTime,
+		Inbound: c.in, Lists: c.in, Unread: c.unread, Whole: c.ShowsWhole, Now: c.now, Help: help, Theirs: c.theirTime,
 		Account: func(id connectors.Identity, in i18n.Language) string {
 			return in.Sprintf("Your number is %s.", card.Visible(id.Address))
 		},
@@ -44,7 +44,7 @@ func (d *handler) message(ctx context.Context, e *events.Message) bool {
 		d.log.Debug("ignore whatsapp message", "why", not)
 		if (h.unread != "" || h.changes != "") && !d.read(h) {
 			d.noteRead(h)
-			d.unheard(ctx, h)
+			d.answerUnread(ctx, h)
 		}
 		return true
 	}
@@ -65,7 +65,7 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 	if cli == nil {
 		return errAway
 	}
-	from, err := known(ctx, cli.Store.LIDs, h.source)
+	from, err := senderOf(ctx, cli.Store.LIDs, h.source)
 	if err != nil {
 		return err
 	}
@@ -105,13 +105,13 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 	return nil
 }
 
-// unheard tells a configured person that what they sent is not read, or that the vote that they edited or deleted still counts.
-func (d *handler) unheard(ctx context.Context, h incoming) {
+// answerUnread tells a configured person that what they sent is not read, or that the vote that they edited or deleted still counts.
+func (d *handler) answerUnread(ctx context.Context, h incoming) {
 	cli := d.client.Load()
 	if cli == nil {
 		return
 	}
-	from, err := known(ctx, cli.Store.LIDs, h.source)
+	from, err := senderOf(ctx, cli.Store.LIDs, h.source)
 	if err != nil || from.number == "" {
 		return
 	}
@@ -131,7 +131,7 @@ func (d *handler) unheard(ctx context.Context, h incoming) {
 		return
 	}
 	as := ref{from.number, newID("")}
-	d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(words), h.id, false) })
+	d.inBackground(ctx, func(ctx context.Context) error { return d.sendText(ctx, as, escapeText(words), h.id, false) })
 }
 
 // tellAbout reports to an author what their message did: by an emoji on it for a decision, otherwise in words.
@@ -145,7 +145,7 @@ func (d *handler) tellAbout(ctx context.Context, number string, h incoming, did 
 			emoji = "⛔"
 		}
 		as := ref{number, newID("")}
-		d.aside(ctx, func(ctx context.Context) error { return d.mark(ctx, as, h.id, emoji) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.mark(ctx, as, h.id, emoji) })
 		break // one emoji per message
 	}
 	about, own := h.id, false
@@ -154,7 +154,7 @@ func (d *handler) tellAbout(ctx context.Context, number string, h incoming, did 
 	}
 	for _, words := range did.Say {
 		as := ref{number, newID("")}
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, spelled(words), about, own) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.sendText(ctx, as, spelled(words), about, own) })
 	}
 }
 
@@ -175,8 +175,8 @@ func (d *handler) unknownSender(ctx context.Context, from sender, name string) e
 	return nil
 }
 
-// changed suspends an account whose keys have changed: it may be a new phone, or somebody else.
-func (d *handler) changed(ctx context.Context, whose types.JID) error {
+// suspendChanged suspends an account whose keys have changed: it may be a new phone, or somebody else.
+func (d *handler) suspendChanged(ctx context.Context, whose types.JID) error {
 	cli := d.client.Load()
 	if cli == nil {
 		return errAway
@@ -212,7 +212,7 @@ func (d *handler) unread(ctx context.Context, e *events.UndecryptableMessage) {
 		return
 	}
 	as := newID("")
-	d.asideAfter(ctx, d.patience, func(ctx context.Context) error {
+	d.inBackgroundAfter(ctx, d.redeliveryWait, func(ctx context.Context) error {
 		cli := d.client.Load()
 		switch {
 		case !d.unreadable.Contains(i.ID):
@@ -220,14 +220,14 @@ func (d *handler) unread(ctx context.Context, e *events.UndecryptableMessage) {
 		case cli == nil:
 			return errAway
 		}
-		from, err := known(ctx, cli.Store.LIDs, i.MessageSource)
+		from, err := senderOf(ctx, cli.Store.LIDs, i.MessageSource)
 		if err != nil || from.number == "" {
 			return err
 		}
 		if _, err := d.in.Person(from.identity()); err != nil {
 			return nil //nolint:nilerr // unknown accounts get no answer
 		}
-		return d.say(ctx, ref{from.number, as}, "I could not read your message. Please send it again; nothing was decided.", "", true)
+		return d.sendText(ctx, ref{from.number, as}, "I could not read your message. Please send it again; nothing was decided.", "", true)
 	})
 }
 

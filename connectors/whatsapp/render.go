@@ -69,7 +69,7 @@ func written(parts []card.Part) []string {
 		case card.Action:
 			return block(part.Text)
 		case card.Words:
-			return "> " + strings.ReplaceAll(listless(loose(part.Text)), "\n", "\n> ") // each row is quoted
+			return "> " + strings.ReplaceAll(escapeLists(escapeText(part.Text)), "\n", "\n> ") // each row is quoted
 		}
 		return ours(part, part.Role == card.Title)
 	})
@@ -78,14 +78,14 @@ func written(parts []card.Part) []string {
 // maxItem limits what one request takes of a list, in characters.
 const maxItem = 500
 
-// StandsWhole is [connectors.BurstSender].
-func (c *Connector) StandsWhole(p connectors.Prompt) bool {
+// ShowsWhole is [connectors.BurstSender].
+func (c *Connector) ShowsWhole(p connectors.Prompt) bool {
 	all := written(card.Listed(p, connectors.MaxBurst-1, true, card.Options{Location: p.To.Location, Language: p.To.Language}))
 	return utf8.RuneCountInString(strings.Join(all, "\n")) <= maxItem
 }
 
-// Hides is [connectors.BurstSender].
-func (c *Connector) Hides(p connectors.Prompt) bool {
+// HidesAction is [connectors.BurstSender].
+func (c *Connector) HidesAction(p connectors.Prompt) bool {
 	m := fit(p)
 	return m.Unseen || m.TooBig
 }
@@ -96,7 +96,7 @@ func (c *Connector) listed(b connectors.Burst) string {
 	rows := written([]card.Part{card.ListTitle(b, o)})
 	for i, it := range b.Items {
 		rows = append(rows, "")
-		rows = append(rows, written(card.Listed(it.Prompt, i, c.StandsWhole(it.Prompt), o))...)
+		rows = append(rows, written(card.Listed(it.Prompt, i, c.ShowsWhole(it.Prompt), o))...)
 	}
 	pending := func(it connectors.Item) bool { return it.Request.State == permissions.Pending && !it.Locked }
 	if !slices.ContainsFunc(b.Items, pending) {
@@ -166,7 +166,7 @@ func head(p connectors.Prompt, now time.Time) string {
 		rows = append(rows, told)
 	}
 	if others := card.Others(p, p.To.Language); others != "" {
-		rows = append(rows, loose(permissions.Brief(others, maxLead)))
+		rows = append(rows, escapeText(permissions.Brief(others, maxLead)))
 	}
 	return strings.Join(rows, "\n")
 }
@@ -183,12 +183,12 @@ func ours(part card.Part, title bool) string {
 			if sign, rest, found := strings.Cut(words, " "); found && utf8.RuneCountInString(sign) == 1 && sign > "\x7f" {
 				before, words = before+sign+" ", rest
 			}
-			b.WriteString(before + "*" + listless(loose(words)) + "*" + after)
+			b.WriteString(before + "*" + escapeLists(escapeText(words)) + "*" + after)
 		default:
-			b.WriteString(loose(text))
+			b.WriteString(escapeText(text))
 		}
 	}
-	return listless(b.String())
+	return escapeLists(b.String())
 }
 
 // spelled is a text of ours, with names marked.
@@ -196,8 +196,8 @@ func spelled(text string) string {
 	return ours(card.Part{Text: permissions.Brief(text, maxWords)}, false)
 }
 
-// noticed renders a notice; empty if there is nothing to say.
-func noticed(n connectors.Notice, now time.Time) string {
+// renderNotice renders a notice; empty if there is nothing to say.
+func renderNotice(n connectors.Notice, now time.Time) string {
 	o := card.Options{Now: now, Location: n.To.Location, Language: n.To.Language, Self: n.To.Name}
 	return strings.Join(wire.Map(card.NoticeParts(n, o), func(p card.Part) string {
 		if p.Role == card.Words {
@@ -221,8 +221,8 @@ func fenced(text string) string { return card.Isolate(strings.ReplaceAll(text, "
 // lists matches what begins a list, a quote or a heading at the start of a row.
 var lists = regexp.MustCompile(`(?m)^( *)(>|(?:[#•-]+|\d+[.)])(?: |$))`)
 
-// listless has no row that begins one of these.
-func listless(text string) string { return lists.ReplaceAllString(text, "${1}"+joiner+"${2}") }
+// escapeLists has no row that begins one of these.
+func escapeLists(text string) string { return lists.ReplaceAllString(text, "${1}"+joiner+"${2}") }
 
 // joiner is the invisible word joiner, which counts as a letter.
 const joiner = "\u2060"
@@ -235,8 +235,8 @@ func asWritten(text string) string {
 	return strings.NewReplacer(joiner, "", card.FSI, "", card.PDI, "").Replace(text)
 }
 
-// loose escapes and clips a text for use outside of fences.
-func loose(text string) string {
+// escapeText escapes and clips a text for use outside of fences.
+func escapeText(text string) string {
 	return formats.Replace(card.Isolate(permissions.Brief(text, maxWords)))
 }
 

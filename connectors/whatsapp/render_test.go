@@ -119,14 +119,14 @@ func TestNothingChangesHowACardLooks(t *testing.T) {
 		for _, n := range []connectors.Notice{
 			{About: permissions.AboutWaiting, Waiting: []connectors.Prompt{p, p}}, {About: permissions.AboutEnded, Grant: g},
 			{About: permissions.AboutRevoked, Grant: g, Ran: []permissions.Request{r}},
-			{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+			{About: permissions.AboutUnknownSenders, UnknownSenders: permissions.UnknownSenders{List: []permissions.UnknownSender{
 				{Via: "telegram", Account: "6666", Name: r.Agent, At: noon},
 			}}},
 			{About: permissions.AboutText, By: "uid:1000", At: noon,
-				Told: permissions.CallerMessage{Agent: r.Agent, Title: r.Reason, Text: r.Details}},
+				CallerMessage: permissions.CallerMessage{Agent: r.Agent, Title: r.Reason, Text: r.Details}},
 		} {
 			n.To = p.To
-			onlyOurs(t, noticed(n, noon))
+			onlyOurs(t, renderNotice(n, noon))
 		}
 		onlyOurs(t, spelled("Granted:\n"+card.InForce(g, card.Options{Now: noon})))
 		onlyOurs(t, spelled(card.Outcome(r, card.Options{Now: noon}).Text))
@@ -147,7 +147,7 @@ func TestOnlyCodeIsFormatted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := connectors.AgentMessage{Agent: "helper", Text: agentText.Draw(t, "text")}
 		for _, part := range talk.Parts(s, talk.Limits{Text: maxSaid, Unit: card.Characters}) {
-			text := spoken(part)
+			text := renderMessage(part)
 			blocks := strings.Split(text, fence)
 			if len(blocks)%2 == 0 {
 				t.Fatalf("a fence is open: %q", text)
@@ -185,7 +185,7 @@ func TestStatesOfCards(t *testing.T) {
 		!strings.Contains(out.Text, "`/srv`") || !strings.Contains(out.Text, "Reply to this message: *no*\n`K7F3Q`") {
 		t.Errorf("a chat of titles is sent %s, and a file: %v", out.Text, out.Document != nil)
 	}
-	if words := loose(strings.Repeat("x", 2*maxWords)); utf8.RuneCountInString(words) != maxWords || !strings.HasSuffix(words, "…") {
+	if words := escapeText(strings.Repeat("x", 2*maxWords)); utf8.RuneCountInString(words) != maxWords || !strings.HasSuffix(words, "…") {
 		t.Errorf("%d characters", utf8.RuneCountInString(words))
 	}
 }

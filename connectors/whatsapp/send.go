@@ -63,7 +63,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	c.inText.Note(p.Request.ID, !out.hidden())
 	if out.Document != nil && !c.arrived(r.id+documented) {
 		if err := c.document(ctx, r, *out.Document, p); err != nil {
-			return "", c.failed(p.To, err)
+			return "", c.sendError(p.To, err)
 		}
 		c.remember(r.id + documented)
 	}
@@ -72,7 +72,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		m = c.textMessage(r.number, out.Text, list.id, true)
 	}
 	if err := c.deliverTo(ctx, r, m, c.due(ctx, r, p, m, true)); err != nil {
-		return "", c.failed(p.To, err)
+		return "", c.sendError(p.To, err)
 	}
 	return r.String(), nil
 }
@@ -129,21 +129,21 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	}
 	switch over := c.now().Sub(sent) > editTime; {
 	case p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && p.To.Addresses[Name] != r.number:
-		c.aside(ctx, func(ctx context.Context) error { return c.endThere(ctx, r, p, over) })
+		c.inBackground(ctx, func(ctx context.Context) error { return c.endThere(ctx, r, p, over) })
 		return connectors.ErrResend // the person has another number now
 	case over && p.Untitled, p.Untitled && p.Request.State == permissions.Pending && fit(p).Document != nil:
 		return connectors.ErrResend
 	case over && p.Request.State == permissions.Pending:
 		return nil // the outcome will include the change
 	case over:
-		return c.tellEnd(ctx, r, p)
+		return c.replyOutcome(ctx, r, p)
 	}
 	cli := c.client.Load()
 	if cli == nil {
 		return errAway
 	}
 	err = c.add(ctx, ref{r.number, newID("")}, edits, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
-	return c.failed(p.To, err)
+	return c.sendError(p.To, err)
 }
 
 // endThere says at a number that is no longer the person's, in the card or in a reply, that the card cannot be answered any more.
@@ -182,7 +182,7 @@ func (c *Connector) SendBurst(ctx context.Context, b connectors.Burst) (string, 
 	} else {
 		c.lists.Remove(l)
 	}
-	return r.String(), c.failed(b.To, err)
+	return r.String(), c.sendError(b.To, err)
 }
 
 // list is a list that was sent to a number, by its first request.
@@ -217,22 +217,22 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 		turn = func() error { return c.pace.wait(ctx, r.number) }
 	}
 	m := cli.BuildEdit(address(r.number), r.id, text(c.listed(b)))
-	return c.failed(b.To, c.deliverTo(ctx, ref{r.number, newID("")}, m, turn))
+	return c.sendError(b.To, c.deliverTo(ctx, ref{r.number, newID("")}, m, turn))
 }
 
-// maxEnds is how many cards [Connector.ends] remembers.
+// maxEnds is how many cards [Connector.lastReplies] remembers.
 const maxEnds = 1000
 
-// tellEnd replies to a card that cannot be edited, once for each outcome.
-func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) error {
+// replyOutcome replies to a card that cannot be edited, once for each outcome.
+func (c *Connector) replyOutcome(ctx context.Context, r ref, p connectors.Prompt) error {
 	words := p.Code + " · " + card.Outcome(p.Request, card.Options{Location: p.To.Location, Language: p.To.Language, Self: p.To.Name}).Text
-	if known, _ := c.ends.Get(r); known == words {
+	if known, _ := c.lastReplies.Get(r); known == words {
 		return nil
 	}
 	if err := c.add(ctx, ref{r.number, newID("")}, edits, c.textMessage(r.number, spelled(words), r.id, true)); err != nil {
-		return c.failed(p.To, err)
+		return c.sendError(p.To, err)
 	}
-	c.ends.Add(r, words)
+	c.lastReplies.Add(r, words)
 	return nil
 }
 
@@ -241,7 +241,7 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	if err := c.Reach(n.To); err != nil {
 		return err
 	}
-	text := noticed(n, c.now())
+	text := renderNotice(n, c.now())
 	if text == "" {
 		return nil
 	}
@@ -252,12 +252,12 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 		}
 	}
 	message := c.textMessage(n.To.Addresses[Name], text, about, true)
-	return c.failed(n.To, c.add(ctx, ref{n.To.Addresses[Name], newID("")}, edits, message))
+	return c.sendError(n.To, c.add(ctx, ref{n.To.Addresses[Name], newID("")}, edits, message))
 }
 
-// say sends a text under an id that was allocated for it, so that retries send one message. Unless about is empty it
+// sendText sends a text under an id that was allocated for it, so that retries send one message. Unless about is empty it
 // replies to that message, which is ours or theirs.
-func (c *Connector) say(ctx context.Context, to ref, words, about string, ours bool) error {
+func (c *Connector) sendText(ctx context.Context, to ref, words, about string, ours bool) error {
 	return c.add(ctx, to, replies, c.textMessage(to.number, words, about, ours))
 }
 
@@ -310,8 +310,8 @@ func (c *Connector) deliverTo(ctx context.Context, to ref, m *waE2E.Message, tur
 	}
 	sending, there := context.WithCancel(ctx)
 	defer there()
-	c.under.Add(to.id, there)
-	defer c.under.Remove(to.id)
+	c.onReceipt.Add(to.id, there)
+	defer c.onReceipt.Remove(to.id)
 	at, err := c.queue.send(sending, cli, to, m)
 	switch {
 	case err != nil && ctx.Err() == nil && c.arrived(to.id):
@@ -335,8 +335,8 @@ func (u *unsent) Error() string {
 
 func (u *unsent) Unwrap() error { return u.err }
 
-// failed converts an error of sending for the engine: permanent with a reason for people, or temporary.
-func (c *Connector) failed(p connectors.Person, err error) error {
+// sendError converts an error of sending for the engine: permanent with a reason for people, or temporary.
+func (c *Connector) sendError(p connectors.Person, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -357,8 +357,8 @@ func isCold(err error) bool {
 
 func hasNoAccount(err error) bool { return strings.Contains(err.Error(), noAccount) }
 
-// plainly is an error's text without addresses.
-func plainly(err error) string {
+// withoutAddresses is an error's text without addresses.
+func withoutAddresses(err error) string {
 	if told := wire.Plain(err).Error(); told != err.Error() {
 		return told
 	}
@@ -413,22 +413,22 @@ func codeOf(id string) string {
 }
 
 const (
-	// asideTime limits background sends.
-	asideTime = time.Minute
-	// farewell is what remains of it at a stop.
-	farewell = 500 * time.Millisecond
+	// backgroundTime limits background sends.
+	backgroundTime = time.Minute
+	// stopGrace is what remains of it at a stop.
+	stopGrace = 500 * time.Millisecond
 )
 
-// aside sends in the background, so that nothing waits for it. It retries for asideTime, or for farewell once ctx ends.
-func (c *Connector) aside(ctx context.Context, send func(context.Context) error) {
-	c.asideAfter(ctx, 0, send)
+// inBackground sends in the background, so that nothing waits for it. It retries for asideTime, or for farewell once ctx ends.
+func (c *Connector) inBackground(ctx context.Context, send func(context.Context) error) {
+	c.inBackgroundAfter(ctx, 0, send)
 }
 
-func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send func(context.Context) error) {
+func (c *Connector) inBackgroundAfter(ctx context.Context, delay time.Duration, send func(context.Context) error) {
 	c.work.Go(func() {
-		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), delay+asideTime)
+		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), delay+backgroundTime)
 		defer done()
-		defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, done) })()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, done) })()
 		if timing.Pause(lasting, delay) != nil {
 			return
 		}
@@ -460,14 +460,14 @@ func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) 
 	}
 	r := ref{s.To.Addresses[Name], newID("")}
 	turn := func() error { return c.pace.wait(ctx, r.number) }
-	if err := c.deliverTo(ctx, r, text(spoken(parts[s.Part])), turn); err != nil {
-		return "", false, c.failed(s.To, err)
+	if err := c.deliverTo(ctx, r, text(renderMessage(parts[s.Part])), turn); err != nil {
+		return "", false, c.sendError(s.To, err)
 	}
 	return r.String(), s.Part+1 < len(parts), nil
 }
 
-// spoken renders an agent message: code between WhatsApp's signs, nothing else formatted.
-func spoken(p talk.Part) string {
+// renderMessage renders an agent message: code between WhatsApp's signs, nothing else formatted.
+func renderMessage(p talk.Part) string {
 	var b strings.Builder
 	at := 0
 	for _, code := range p.Code {

@@ -31,8 +31,8 @@ type sessions struct {
 	read    map[string]int // the changes of a session that was read outside of a turn
 }
 
-// oneAtATime has the library use the sessions of a device in turns.
-func oneAtATime(d *store.Device) {
+// serializeSessions has the library use the sessions of a device in turns.
+func serializeSessions(d *store.Device) {
 	s := &sessions{SessionStore: d.Sessions, device: d, turn: make(chan struct{}, 1), changes: map[string]int{}, read: map[string]int{}}
 	d.Sessions, d.Identities, d.EventBuffer = s, identities{d.Identities}, decryptions{d.EventBuffer, s}
 }
@@ -215,15 +215,15 @@ type identities struct{ store.IdentityStore }
 
 func (i identities) IsTrustedIdentity(ctx context.Context, at string, key [32]byte) (bool, error) {
 	trusted, err := i.IdentityStore.IsTrustedIdentity(ctx, at, key)
-	return trusted, failing(ctx, err)
+	return trusted, endOnError(ctx, err)
 }
 
 func (i identities) PutIdentity(ctx context.Context, at string, key [32]byte) error {
-	return failing(ctx, i.IdentityStore.PutIdentity(ctx, at, key))
+	return endOnError(ctx, i.IdentityStore.PutIdentity(ctx, at, key))
 }
 
-// failing ends the context of sending if there is an error, which it returns.
-func failing(ctx context.Context, err error) error {
+// endOnError ends the context of sending if there is an error, which it returns.
+func endOnError(ctx context.Context, err error) error {
 	if u := useOf(ctx); err != nil && u != nil && u.fail != nil {
 		u.fail(err)
 	}

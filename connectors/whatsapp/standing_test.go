@@ -164,7 +164,7 @@ func TestOneProcessHasTheAccount(t *testing.T) {
 	t.Run("D8/one process has the account", func(t *testing.T) {
 		s := newEnv(t, inFile)
 		path := filepath.Join(s.dir, "whatsapp.db")
-		log := quiet{slog.New(slog.DiscardHandler)}
+		log := debugLog{slog.New(slog.DiscardHandler)}
 		if _, err := openFile(t.Context(), path, log); !errors.Is(err, ErrInUse) {
 			t.Errorf("opened beside the daemon: %v", err)
 		}
@@ -203,7 +203,7 @@ func TestABrokenFile(t *testing.T) {
 	}
 	s.open2(t)
 	s.sick("the WhatsApp account cannot be used: open the WhatsApp account in " + path)
-	if _, err := openFile(t.Context(), filepath.Join(s.dir, "no", "folder"), quiet{slog.New(slog.DiscardHandler)}); err == nil {
+	if _, err := openFile(t.Context(), filepath.Join(s.dir, "no", "folder"), debugLog{slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("an account in no folder was opened")
 	}
 }
@@ -277,7 +277,7 @@ func TestTimesOfTheAccountHaveAZone(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("east", 2*60*60))
 	s := newState(func() time.Time { return noon })
 	for _, c := range []struct {
-		is   standing
+		is   connectionState
 		want string
 	}{{isConnected, "until 21 Nov 11:00 UTC:"}, {isBanned, ", until 21 Nov 11:00 UTC;"}} {
 		s.is, s.timely, s.until = c.is, noon.Add(time.Hour), noon.Add(time.Hour)
@@ -294,7 +294,7 @@ func TestWhyTheAccountReachesNobodyIsTranslated(t *testing.T) {
 		{is: isUnlinked}, {is: isLoggedOut, why: "unknown"}, {is: isBanned, why: "spam"}, {is: isBanned, why: "spam", until: until},
 		{is: isReplaced}, {is: isOutdated}, {is: isRefused, why: "unknown"}, {is: isOther},
 	} {
-		why := s.gone().Error()
+		why := s.whyUnusable().Error()
 		r := permissions.Request{Kind: permissions.KindPermission, State: permissions.Undeliverable, Failure: why + "; fay is a bot"}
 		said := card.Outcome(r, card.Options{Language: "de"}).Text
 		if strings.Contains(said, why) || !strings.HasSuffix(said, "; fay ist ein Bot") {

@@ -20,7 +20,7 @@ import (
 func TestWhatCannotBeRead(t *testing.T) {
 	const again = "I could not read your message"
 	s := newEnv(t)
-	s.wa.patience = 2 * time.Second
+	s.wa.redeliveryWait = 2 * time.Second
 	call, _, code := s.asked("garbled once.")
 	s.server.Garble(1)
 	yes := s.phones["fay"].Says("yes " + code)

@@ -54,33 +54,33 @@ type Options struct {
 type Connector struct {
 	conversation.Pairing
 
-	in       connectors.Services
-	o        Options
-	now      func() time.Time
-	log      *slog.Logger
-	again    time.Duration // interval of checks of an unusable account
-	firstTry time.Duration // first retry delay
-	patience time.Duration // wait for redelivery of an undecryptable message
-	state    *state
-	pace     *pace
-	queue    *queue
-	lost     connectors.LostAccounts          // people who have to write first
-	client   atomic.Pointer[whatsmeow.Client] // nil while no account is held
+	in             connectors.Services
+	o              Options
+	now            func() time.Time
+	log            *slog.Logger
+	again          time.Duration // interval of checks of an unusable account
+	firstTry       time.Duration // first retry delay
+	redeliveryWait time.Duration // wait for redelivery of an undecryptable message
+	state          *state
+	pace           *pace
+	queue          *queue
+	lost           connectors.LostAccounts          // people who have to write first
+	client         atomic.Pointer[whatsmeow.Client] // nil while no account is held
 
 	work sync.WaitGroup // background sends
 
-	whole      card.Whole
-	inText     card.Whole                    // whether something of the action is on the card
-	ends       *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
-	lists      *lru.Cache[list, [2]string]   // ids and texts of lists that were not confirmed
-	got        *lru.Cache[string, bool]      // our message ids that a phone has received
-	done       *lru.Cache[string, bool]      // messages read, by chat and id
-	unreadable *lru.Cache[string, bool]      // ids of received messages that are not decrypted yet
-	dates      *lru.Cache[string, time.Time] // WhatsApp's time of our messages, by id
+	whole       card.FitCache
+	inText      card.FitCache                 // whether something of the action is on the card
+	lastReplies *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
+	lists       *lru.Cache[list, [2]string]   // ids and texts of lists that were not confirmed
+	received    *lru.Cache[string, bool]      // our message ids that a phone has received
+	done        *lru.Cache[string, bool]      // messages read, by chat and id
+	unreadable  *lru.Cache[string, bool]      // ids of received messages that are not decrypted yet
+	dates       *lru.Cache[string, time.Time] // WhatsApp's time of our messages, by id
 
 	reportedSenders connectors.OncePerDay[string] // unknown accounts reported to the owner
 
-	under *lru.Cache[string, func()] // called when a phone receives a message that is being sent, by id
+	onReceipt *lru.Cache[string, func()] // called when a phone receives a message that is being sent, by id
 
 	mu   sync.Mutex
 	skew time.Duration // WhatsApp's clock minus ours
@@ -95,16 +95,16 @@ var (
 // New makes a connector that hands what people do to in. It performs no I/O.
 func New(o Options, in connectors.Services) *Connector {
 	return &Connector{
-		in: in, o: o, now: o.Now, log: o.Log, again: lookAgain, firstTry: firstTry, patience: unreadAfter,
+		in: in, o: o, now: o.Now, log: o.Log, again: recheckEvery, firstTry: firstTry, redeliveryWait: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: &queue{turn: make(chan struct{}, 1)},
 		Pairing: conversation.Pairing{
 			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: card.Visible,
 		},
-		ends: connectors.NewLRU[ref, string](maxEnds), lists: connectors.NewLRU[list, [2]string](maxEnds),
-		got:  connectors.NewLRU[string, bool](maxRemembered),
-		done: connectors.NewLRU[string, bool](maxRemembered), unreadable: connectors.NewLRU[string, bool](maxRemembered),
-		dates: connectors.NewLRU[string, time.Time](maxRemembered),
-		under: connectors.NewLRU[string, func()](maxRemembered),
+		lastReplies: connectors.NewLRU[ref, string](maxEnds), lists: connectors.NewLRU[list, [2]string](maxEnds),
+		received: connectors.NewLRU[string, bool](maxRemembered),
+		done:     connectors.NewLRU[string, bool](maxRemembered), unreadable: connectors.NewLRU[string, bool](maxRemembered),
+		dates:     connectors.NewLRU[string, time.Time](maxRemembered),
+		onReceipt: connectors.NewLRU[string, func()](maxRemembered),
 	}
 }
 
@@ -139,7 +139,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	group.Go(func() error {
 		return d.SendQueued(running, func(number, text string) {
 			as := ref{number, newID("")}
-			d.aside(running, func(ctx context.Context) error { return d.say(ctx, as, loose(text), "", true) })
+			d.inBackground(running, func(ctx context.Context) error { return d.sendText(ctx, as, escapeText(text), "", true) })
 		})
 	})
 	err := group.Wait()
@@ -156,7 +156,7 @@ func (c *Connector) Reach(p connectors.Person) error {
 	if p.Addresses[Name] == "" {
 		return &connectors.UnreachableError{Reason: p.Name + " has no WhatsApp number here"}
 	}
-	if err := c.state.gone(); err != nil {
+	if err := c.state.whyUnusable(); err != nil {
 		return err
 	}
 	return c.lost.Reach(p.Addresses[Name], p, c.now())
@@ -176,8 +176,8 @@ func (c *Connector) receipts(e *events.Receipt) {
 
 // remember records that a phone has a message, which also ends the wait for WhatsApp's confirmation.
 func (c *Connector) remember(id string) {
-	c.got.Add(id, true)
-	if there, sending := c.under.Get(id); sending {
+	c.received.Add(id, true)
+	if there, sending := c.onReceipt.Get(id); sending {
 		there()
 	}
 }
@@ -188,15 +188,15 @@ func (c *Connector) read(h incoming) bool { return c.done.Contains(h.source.Send
 func (c *Connector) noteRead(h incoming) { c.done.Add(h.source.Sender.User+"/"+h.id, true) }
 
 // arrived reports whether a phone has confirmed a message.
-func (c *Connector) arrived(id string) bool { return c.got.Contains(id) }
+func (c *Connector) arrived(id string) bool { return c.received.Contains(id) }
 
 // Fits is [connectors.FitChecker].
 func (c *Connector) Fits(p connectors.Prompt) bool {
 	return c.whole.Fits(p, func(p connectors.Prompt) bool { return show(p, c.now()).TooBig })
 }
 
-// restricted records the start or the end of a restriction to people who wrote first.
-func (c *Connector) restricted(e *events.NotifyAccountReachoutTimelock) {
+// noteRestriction records the start or the end of a restriction to people who wrote first.
+func (c *Connector) noteRestriction(e *events.NotifyAccountReachoutTimelock) {
 	until := time.Time{}
 	if e.IsActive {
 		until = e.TimeEnforcementEnds.Time

@@ -18,9 +18,9 @@ type sender struct {
 	lid    string
 }
 
-// known finds a sender's number, in the message or by an earlier mapping of its LID. Without a number the message is from
+// senderOf finds a sender's number, in the message or by an earlier mapping of its LID. Without a number the message is from
 // nobody. SenderAlt only fills in what Sender lacks.
-func known(ctx context.Context, lids store.LIDStore, from types.MessageSource) (s sender, err error) {
+func senderOf(ctx context.Context, lids store.LIDStore, from types.MessageSource) (s sender, err error) {
 	for _, j := range []types.JID{from.Sender, from.SenderAlt} {
 		switch {
 		case j.Server == types.DefaultUserServer && s.number == "":
@@ -62,14 +62,14 @@ func address(number string) types.JID {
 	return types.NewJID(strings.TrimPrefix(number, "+"), types.DefaultUserServer)
 }
 
-// watched stores the identity keys of other people's devices and calls distrust before a changed key is used. The library
+// watchedIdentities stores the identity keys of other people's devices and calls distrust before a changed key is used. The library
 // accepts the new key by itself, reports it later, and would hand over the first message under it before that.
-type watched struct {
+type watchedIdentities struct {
 	store.IdentityStore
 	distrust func(ctx context.Context, address string) error
 }
 
-func (w watched) IsTrustedIdentity(ctx context.Context, address string, key [32]byte) (bool, error) {
+func (w watchedIdentities) IsTrustedIdentity(ctx context.Context, address string, key [32]byte) (bool, error) {
 	trusted, err := w.IdentityStore.IsTrustedIdentity(ctx, address, key)
 	if err == nil && !trusted {
 		err = w.distrust(ctx, address)
@@ -79,7 +79,7 @@ func (w watched) IsTrustedIdentity(ctx context.Context, address string, key [32]
 
 // DeleteAllIdentities keeps the keys, which the library would delete on WhatsApp's report of a change, whatever the event
 // handler did. So an account that could not be suspended then is suspended when it writes with its new keys.
-func (w watched) DeleteAllIdentities(context.Context, string) error { return nil }
+func (w watchedIdentities) DeleteAllIdentities(context.Context, string) error { return nil }
 
 // jidOf converts an address of the Signal library: the user, "_1" for a LID, and the device.
 func jidOf(address string) types.JID {

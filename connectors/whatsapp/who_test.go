@@ -191,11 +191,11 @@ func TestTheSenderIsTheSender(t *testing.T) {
 	s := newEnv(t)
 	lids := s.wa.client.Load().Store.LIDs
 	fay, eve := s.phones["fay"], s.phones["eve"]
-	got, err := known(t.Context(), lids, types.MessageSource{Sender: eve.JID(), SenderAlt: fay.JID()})
+	got, err := senderOf(t.Context(), lids, types.MessageSource{Sender: eve.JID(), SenderAlt: fay.JID()})
 	if err != nil || got.number != "+"+numbers["eve"] {
 		t.Errorf("from eve's number, as fay's: %+v, %v", got, err)
 	}
-	got, err = known(t.Context(), lids, types.MessageSource{Sender: eve.LID(), SenderAlt: fay.LID()})
+	got, err = senderOf(t.Context(), lids, types.MessageSource{Sender: eve.LID(), SenderAlt: fay.LID()})
 	if err != nil || got.lid != eve.LID().User || got.number == "+"+numbers["fay"] {
 		t.Errorf("from eve's LID, as fay's: %+v, %v", got, err)
 	}

@@ -378,10 +378,10 @@ func addPairedAccount(people []connectors.Person, p permissions.Pairing) {
 	taken := slices.ContainsFunc(people, func(o connectors.Person) bool { return o.Addresses[p.Via] == p.Address })
 	for i, o := range people {
 		if o.Name == p.Person && o.Addresses[p.Via] == "" && !taken {
-			people[i] = o.At(p.Via, p.Address)
+			people[i] = o.WithAddress(p.Via, p.Address)
 		}
 		if p.Alias != "" && people[i].Addresses[p.Via] == p.Address {
-			people[i] = people[i].Alias(p.Via, p.Alias)
+			people[i] = people[i].WithAlias(p.Via, p.Alias)
 		}
 	}
 }

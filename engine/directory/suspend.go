@@ -74,7 +74,7 @@ func (d *Directory) removeUnconfirmed(people []connectors.Person) {
 func removeAccount(people []connectors.Person, s permissions.Suspension) (whose []int) {
 	for i, p := range people {
 		if p.Addresses[s.Via] == s.Address {
-			people[i] = p.At(s.Via, "")
+			people[i] = p.WithAddress(s.Via, "")
 			people[i].Suspended = append(slices.Clip(p.Suspended), s.Via)
 			whose = append(whose, i)
 		}

@@ -65,8 +65,8 @@ func (d *Dispatch) burstOf(
 		}
 		p := d.Prompt(ctx, r, cp, to, all)
 		opened := cp.Ref != "" && cp.Ref != cp.Burst && !cp.SentAt.IsZero()
-		whole := lists && sender.StandsWhole(p)
-		b.Items = append(b.Items, connectors.Item{Prompt: p, Seen: opened || whole, Hidden: lists && !whole && sender.Hides(p)})
+		whole := lists && sender.ShowsWhole(p)
+		b.Items = append(b.Items, connectors.Item{Prompt: p, Seen: opened || whole, Hidden: lists && !whole && sender.HidesAction(p)})
 		in = append(in, cp)
 	}
 	return b, in, nil

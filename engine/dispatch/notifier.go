@@ -215,7 +215,7 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 	}
 	if n.About == permissions.AboutPairing {
 		s, open, err := d.dir.Proposal(ctx, string(n.Subject))
-		notice.Strangers.List = []permissions.UnknownSender{s}
+		notice.UnknownSenders.List = []permissions.UnknownSender{s}
 		return open && err == nil, err
 	}
 	if n.About == permissions.AboutMuted {
@@ -231,7 +231,7 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 		return true, nil
 	}
 	if isFromCaller(n) {
-		notice.Told, notice.At, notice.Silent = n.CallerMessage, n.CreatedAt, n.CallerMessage.Silent
+		notice.CallerMessage, notice.At, notice.Silent = n.CallerMessage, n.CreatedAt, n.CallerMessage.Silent
 		notice.Codes, err = shared.Codes(ctx, d.store)
 	}
 	return true, err
@@ -401,13 +401,13 @@ func (d *Dispatch) notifyUnknownSenders(
 	if !met.ToldAt.IsZero() && left > 0 && left <= permissions.UnknownSendersEvery { // else the clock was set back
 		return min(left, shared.Idle), nil
 	}
-	notice := connectors.Notice{To: owner, About: n.About, Strangers: met, Silent: true}
-	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), d.dir.IsKnown)
+	notice := connectors.Notice{To: owner, About: n.About, UnknownSenders: met, Silent: true}
+	notice.UnknownSenders.List = slices.DeleteFunc(slices.Clone(met.List), d.dir.IsKnown)
 	notice.Unpaired = map[string][]string{}
-	for _, s := range notice.Strangers.List {
+	for _, s := range notice.UnknownSenders.List {
 		notice.Unpaired[s.Via] = d.dir.Unpaired(s.Via)
 	}
-	if len(notice.Strangers.List) == 0 {
+	if len(notice.UnknownSenders.List) == 0 {
 		return 0, d.store.MarkUnknownSendersTold(ctx, n, met, time.Time{})
 	}
 	if err := d.announce(ctx, n, notice); err != nil {

@@ -390,12 +390,12 @@ func (d *Dispatch) Prompt(
 		p.Hasty = cp.Group == "" && d.dir.Settings().Approvals.Unhurried && !d.AllowableAt(to.Name, time.Time{}).IsZero()
 		away, enough := d.dir.Settings().Away(r, d.clock.Now())
 		p.Away, p.Needed = away, !enough
-		if p.Lately = d.recentOf(ctx, r, cp); p.Request.OnlyTitle {
-			p.Lately.Last, p.Lately.Title, p.Lately.Prompt = nil, "", ""
+		if p.Recent = d.recentOf(ctx, r, cp); p.Request.OnlyTitle {
+			p.Recent.Last, p.Recent.Title, p.Recent.Prompt = nil, "", ""
 		}
-		p.Lately.Last = slices.Clone(p.Lately.Last)
-		for i, one := range p.Lately.Last {
-			p.Lately.Last[i] = d.dir.Settings().Shown(one, cp.Connector)
+		p.Recent.Last = slices.Clone(p.Recent.Last)
+		for i, one := range p.Recent.Last {
+			p.Recent.Last[i] = d.dir.Settings().Shown(one, cp.Connector)
 		}
 	}
 	if cp.Group != "" {

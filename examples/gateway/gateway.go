@@ -78,7 +78,7 @@ var (
 
 // Kind is this channel's row in [connectors.Kinds].
 var Kind = connectors.Kind{
-	Name: Name, Label: "Gateway", Is: "an account", Example: `"fay@example.org"`, Parse: func(s string) (string, error) {
+	Name: Name, Label: "Gateway", Description: "an account", Example: `"fay@example.org"`, Parse: func(s string) (string, error) {
 		name, host, _ := strings.Cut(s, "@")
 		odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '@' }
 		if name == "" || host == "" || strings.ContainsFunc(name+host, odd) {

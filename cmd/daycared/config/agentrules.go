@@ -16,12 +16,12 @@ import (
 	"github.com/daycared/daycared/permissions/i18n"
 )
 
-// agents checks each agent, and that children stay within what their parents have.
-func (r *report) agents(c *Config) {
+// checkAgents checks each agent, and that children stay within what their parents have.
+func (r *report) checkAgents(c *Config) {
 	first := map[string]int{}
 	for i, a := range c.Agents {
 		path := "agents." + strconv.Itoa(i)
-		if r.wrong(path) {
+		if r.hasProblem(path) {
 			continue
 		}
 		if a.Name == "" {
@@ -37,16 +37,16 @@ func (r *report) agents(c *Config) {
 	}
 	for i, a := range c.Agents {
 		path := "agents." + strconv.Itoa(i)
-		if r.wrong(path) {
+		if r.hasProblem(path) {
 			continue
 		}
 		if a.Parent == "" {
-			r.foreground(a, path, c)
+			r.checkForeground(a, path, c)
 		} else {
-			r.child(a, path, c)
+			r.checkChild(a, path, c)
 		}
 		if _, other := r.lines[path+".acp"]; other {
-			r.program(a, path)
+			r.checkProgram(a, path)
 			continue
 		}
 		for _, key := range []string{"env", "acp_auth", "mode"} {
@@ -54,28 +54,28 @@ func (r *report) agents(c *Config) {
 				r.key(path+"."+key, "agents.%s: it is for the program of an agent, and %s has none; write acp, or leave it out", key, quote(a.Name))
 			}
 		}
-		r.model(a, path)
-		r.schedule(a, path)
-		r.mcp(a, path)
+		r.checkModel(a, path)
+		r.checkSchedule(a, path)
+		r.checkMCP(a, path)
 		if a.Instructions != "" && a.InstructionsFile != "" {
 			r.key(path+".instructions_file", "agents.instructions_file: the instructions are written here already; keep one of the two")
 		}
 	}
 }
 
-// foreground checks an agent's person, and the channel where that person talks to it.
-func (r *report) foreground(a Agent, path string, c *Config) {
+// checkForeground checks an agent's person, and the channel where that person talks to it.
+func (r *report) checkForeground(a Agent, path string, c *Config) {
 	if len(c.People) > 0 && a.Person == "" {
 		r.key(path, "agents.person: %s is nobody's; write whose it is, as in person: %s", quote(a.Name), scalar(c.People[0].Name))
 	} else if a.Person != "" {
-		r.belongs(a, path+".person", c)
+		r.checkOwner(a, path+".person", c)
 	}
 	switch {
-	case r.wrong("connectors"):
-	case a.Connector == "" && !c.On(viaTerminal):
+	case r.hasProblem("connectors"):
+	case a.Connector == "" && !c.IsEnabled(viaTerminal):
 		r.key(path, "agents.connector: nothing says where to talk to %s, and connectors.terminal.enabled is false; "+
 			"write connector: admin, for daycared inbox; or %s", quote(a.Name), anyOf(connectors.KindNames()...))
-	case a.Connector != "" && !c.On(a.Connector):
+	case a.Connector != "" && !c.IsEnabled(a.Connector):
 		r.key(path+".connector", "agents.connector: connectors.%s.enabled is false; switch it on, or write another one", a.Connector)
 	}
 	if i := slices.IndexFunc(c.People, func(p Person) bool { return p.Name == a.Person }); a.Connector == viaAdmin && i >= 0 &&
@@ -89,9 +89,9 @@ func (r *report) foreground(a Agent, path string, c *Config) {
 	}
 }
 
-// belongs checks that the person of an agent exists.
-func (r *report) belongs(a Agent, at string, c *Config) {
-	if r.wrong("people") {
+// checkOwner checks that the person of an agent exists.
+func (r *report) checkOwner(a Agent, at string, c *Config) {
+	if r.hasProblem("people") {
 		return
 	}
 	names := make([]string, len(c.People))
@@ -109,8 +109,8 @@ func (r *report) belongs(a Agent, at string, c *Config) {
 	r.key(at, "agents.person: nobody in people is called %s; %s", quote(a.Person), suggest(a.Person, names))
 }
 
-// child checks that the parent exists, and that the child stays within what the parent has.
-func (r *report) child(a Agent, path string, c *Config) {
+// checkChild checks that the parent exists, and that the child stays within what the parent has.
+func (r *report) checkChild(a Agent, path string, c *Config) {
 	for _, own := range []struct{ key, value string }{{"person", a.Person}, {"connector", a.Connector}} {
 		if own.value != "" {
 			r.key(path+"."+own.key, "agents.%s: %s is a child, and its %[1]s is its parent's; leave it out", own.key, quote(a.Name))
@@ -135,12 +135,12 @@ func (r *report) child(a Agent, path string, c *Config) {
 		}
 	}
 	for i, p := range a.Read {
-		within(path+".read."+strconv.Itoa(i), "read", reach("", []string{p}, nil, false), parent.Holds())
+		within(path+".read."+strconv.Itoa(i), "read", reach("", []string{p}, nil, false), parent.GrantedTags())
 	}
 	for i, p := range a.Write {
-		within(path+".write."+strconv.Itoa(i), "write", reach("", nil, []string{p}, false), parent.Holds())
+		within(path+".write."+strconv.Itoa(i), "write", reach("", nil, []string{p}, false), parent.GrantedTags())
 	}
-	within(path+".network", "network", reach("", nil, nil, a.Network), parent.Holds())
+	within(path+".network", "network", reach("", nil, nil, a.Network), parent.GrantedTags())
 	if a.Workspace != "" { // writing there needs approval like in one's own
 		within(path+".workspace", "workspace", reach("", nil, []string{a.Workspace}, false),
 			reach("", nil, append([]string{parent.Workspace}, parent.Write...), false))
@@ -153,12 +153,12 @@ func (r *report) ancestors(a Agent, path string, c *Config) (chain []Agent, ok b
 		i := slices.IndexFunc(c.Agents, func(other Agent) bool { return other.Name == above.Parent })
 		switch {
 		case i < 0 && len(chain) == 0:
-			r.orphan(a, path+".parent", c)
+			r.reportOrphan(a, path+".parent", c)
 			return nil, false
 		case i >= 0 && c.Agents[i].Name == a.Name:
 			r.key(path+".parent", "agents.parent: %s would stand above itself; write another one", quote(a.Name))
 			return nil, false
-		case i < 0, r.wrong("agents." + strconv.Itoa(i)), len(chain) == len(c.Agents):
+		case i < 0, r.hasProblem("agents." + strconv.Itoa(i)), len(chain) == len(c.Agents):
 			return nil, false
 		}
 		chain = append(chain, c.Agents[i])
@@ -166,8 +166,8 @@ func (r *report) ancestors(a Agent, path string, c *Config) (chain []Agent, ok b
 	return chain, true
 }
 
-// orphan reports a missing parent, unless an agent's name was found wrong, which may be its name.
-func (r *report) orphan(a Agent, at string, c *Config) {
+// reportOrphan reports a missing parent, unless an agent's name was found wrong, which may be its name.
+func (r *report) reportOrphan(a Agent, at string, c *Config) {
 	var names []string
 	for _, other := range c.Agents {
 		if other.Name == "" {
@@ -184,8 +184,8 @@ func (r *report) orphan(a Agent, at string, c *Config) {
 	r.key(at, "agents.parent: no agent is called %s; %s", quote(a.Parent), suggest(a.Parent, names))
 }
 
-// model checks that a model can be reached, apart from its key.
-func (r *report) model(a Agent, path string) {
+// checkModel checks that a model can be reached, apart from its key.
+func (r *report) checkModel(a Agent, path string) {
 	m, at := a.Model, path+".model"
 	_, given := r.lines[at]
 	needs := func(key, example string) {
@@ -224,8 +224,8 @@ func (r *report) model(a Agent, path string) {
 	}
 }
 
-// schedule checks that it is clear when an agent is started and with which prompt.
-func (r *report) schedule(a Agent, path string) {
+// checkSchedule checks that it is clear when an agent is started and with which prompt.
+func (r *report) checkSchedule(a Agent, path string) {
 	s, at := a.Schedule, path+".schedule"
 	_, given := r.lines[at]
 	switch {
@@ -250,8 +250,8 @@ func (r *report) schedule(a Agent, path string) {
 	}
 }
 
-// mcp checks that each server has a unique name and a program.
-func (r *report) mcp(a Agent, path string) {
+// checkMCP checks that each server has a unique name and a program.
+func (r *report) checkMCP(a Agent, path string) {
 	for i, s := range a.MCP {
 		at := fmt.Sprintf("%s.mcp.%d", path, i)
 		switch {
@@ -273,8 +273,8 @@ func (r *report) mcp(a Agent, path string) {
 	}
 }
 
-// program checks an agent that is an external program. Keys that only affect our own models are rejected: they would have no effect.
-func (r *report) program(a Agent, path string) {
+// checkProgram checks an agent that is an external program. Keys that only affect our own models are rejected: they would have no effect.
+func (r *report) checkProgram(a Agent, path string) {
 	if len(a.ACP) == 0 {
 		r.key(path+".acp", "agents.acp: nothing says what to start; write the program and its arguments, as in acp: [claude-agent-acp]")
 	}
@@ -294,16 +294,16 @@ func (r *report) program(a Agent, path string) {
 // ownTools are daycared's own tools.
 var ownTools = []string{"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "fetch_url", "web_search"}
 
-// tools rejects a name in high_risk.tools or a route that nearly is a known tool's: a misspelling would leave a tool less
+// checkTools rejects a name in high_risk.tools or a route that nearly is a known tool's: a misspelling would leave a tool less
 // guarded than intended. Names under tools count as known, since external programs have tools of any name.
-func (r *report) tools(c *Config) {
+func (r *report) checkTools(c *Config) {
 	listed := slices.Concat(ownTools, c.Tools.Auto, c.Tools.Gated, c.Tools.Forbidden)
 	for _, a := range c.Agents {
 		listed = slices.Concat(listed, a.Tools.Auto, a.Tools.Gated, a.Tools.Forbidden)
 	}
 	each := func(key, at string, names []string) {
 		for i, name := range names {
-			if meant := nearTool(name, listed); meant != "" && !r.wrong(at) {
+			if meant := nearTool(name, listed); meant != "" && !r.hasProblem(at) {
 				r.key(at+"."+strconv.Itoa(i), "%s: no list under tools has %s; did you mean %s? If another program has such a tool, add it to "+
 					"tools.gated", key, quote(name), meant)
 			}
@@ -352,7 +352,7 @@ func (c *Config) toolsOf(agent int) (*Tools, string) {
 // section tools. It is empty for a default.
 func (c *Config) listed(r *report, agent int, list string) string {
 	for {
-		if _, at := c.toolsOf(agent); r.given(at + "." + list) {
+		if _, at := c.toolsOf(agent); r.isSet(at + "." + list) {
 			return at + "." + list
 		}
 		if agent == nobody {
@@ -372,12 +372,12 @@ func (c *Config) DefaultAuto() bool {
 	return !given
 }
 
-// yield removes what was written in one list of an agent from its other lists that are defaults.
-func (c *Config) yield(r *report, agent int) {
+// yieldDefaults removes what was written in one list of an agent from its other lists that are defaults.
+func (c *Config) yieldDefaults(r *report, agent int) {
 	t, at := c.toolsOf(agent)
 	for _, own := range toolLists {
 		for _, other := range toolLists {
-			if r.given(at+"."+own) && c.listed(r, agent, other) == "" {
+			if r.isSet(at+"."+own) && c.listed(r, agent, other) == "" {
 				left := slices.Clone(*t.list(other)) // the list is shared
 				*t.list(other) = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(*t.list(own), name) })
 			}
@@ -385,38 +385,38 @@ func (c *Config) yield(r *report, agent int) {
 	}
 }
 
-// tools warns of entries in the three lists that have no effect, or more effect than expected. Defaults are not checked.
-func (w *warner) tools(c *Config, agent int) {
+// warnTools warns of entries in the three lists that have no effect, or more effect than expected. Defaults are not checked.
+func (w *warner) warnTools(c *Config, agent int) {
 	t, at := c.toolsOf(agent)
 	for i, list := range toolLists {
-		if !w.given(at + "." + list) {
+		if !w.isSet(at + "." + list) {
 			continue
 		}
 		for j, name := range *t.list(list) {
 			here := at + "." + list + "." + strconv.Itoa(j)
 			for _, stronger := range toolLists[i+1:] {
-				w.beaten(here, name, stronger, *t.list(stronger), c.listed(w.report, agent, stronger))
+				w.warnIneffective(here, name, stronger, *t.list(stronger), c.listed(w.report, agent, stronger))
 			}
 			if meant := nearTool(name, ownTools); meant != "" {
 				w.add(here, "daycared has no tool %s, so this holds only for one of another program; did you mean %s?", quote(name), meant)
 			}
 		}
 	}
-	if w.given(at+".auto") && slices.Contains(t.Auto, "*") {
+	if w.isSet(at+".auto") && slices.Contains(t.Auto, "*") {
 		w.add(at+".auto", "every tool that is neither gated nor forbidden runs, and nobody is asked; name the tools that may")
 	}
-	if w.given(at+".forbidden") && slices.Contains(t.Forbidden, "*") {
+	if w.isSet(at+".forbidden") && slices.Contains(t.Forbidden, "*") {
 		w.add(at+".forbidden", "every tool is forbidden, so none ever runs; name those that may not")
 	}
 }
 
-// rates warns of rates for tools in no auto list.
-func (w *warner) rates(c *Config) {
+// warnRates warns of rates for tools in no auto list.
+func (w *warner) warnRates(c *Config) {
 	var listed, at []string
 	for agent := nobody; agent < len(c.Agents); agent++ {
 		t, tools := c.toolsOf(agent)
 		listed = append(listed, t.Auto...)
-		if w.given(tools + ".auto") {
+		if w.isSet(tools + ".auto") {
 			_, line := w.origin(tools + ".auto")
 			at = append(at, "line "+strconv.Itoa(line))
 		}
@@ -448,8 +448,8 @@ func reaches(pattern, name string) bool {
 	return ok
 }
 
-// beaten warns of an entry that has no effect because of a stronger list, at that path or a default.
-func (w *warner) beaten(here, name, stronger string, entries []string, at string) {
+// warnIneffective warns of an entry that has no effect because of a stronger list, at that path or a default.
+func (w *warner) warnIneffective(here, name, stronger string, entries []string, at string) {
 	for i, other := range entries {
 		if at != "" && other == name {
 			_, line := w.origin(at + "." + strconv.Itoa(i))

@@ -105,9 +105,9 @@ type WebSearch struct {
 	URL string `yaml:"url" is:"service"` // without a trailing slash; empty: none
 }
 
-// Holds returns the permissions that the agent has by the configuration, without approval. It may access its workspace; whether
+// GrantedTags returns the permissions that the agent has by the configuration, without approval. It may access its workspace; whether
 // a tool may write there unasked depends on the lists of tools.
-func (a Agent) Holds() []permissions.Tag { return reach(a.Workspace, a.Read, a.Write, a.Network) }
+func (a Agent) GrantedTags() []permissions.Tag { return reach(a.Workspace, a.Read, a.Write, a.Network) }
 
 func reach(workspace string, read, write []string, network bool) (tags []permissions.Tag) {
 	add := func(verb, path string) {
@@ -137,7 +137,7 @@ func (c *Config) complete(r *report) {
 	for i, a := range c.Agents {
 		byName[a.Name] = i
 	}
-	c.yield(r, nobody)
+	c.yieldDefaults(r, nobody)
 	var fill func(i int)
 	fill = func(i int) {
 		if done[i] {
@@ -150,7 +150,7 @@ func (c *Config) complete(r *report) {
 			from = c.Agents[at]
 		}
 		c.Agents[i].fill(from, r, "agents."+strconv.Itoa(i))
-		c.yield(r, i)
+		c.yieldDefaults(r, i)
 		a := &c.Agents[i]
 		if a.Schedule.Given() {
 			a.Schedule.Location = cmp.Or(a.Schedule.Location, c.Zone(a.Person))
@@ -294,7 +294,7 @@ var exactClock = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
 func parseClock(s string) (any, error) {
 	m := exactClock.FindStringSubmatch(s)
 	if m == nil {
-		if meant, ok := mendClock(s); ok {
+		if meant, ok := correctClock(s); ok {
 			return nil, fmt.Errorf("%s is no time of the day; write %q", quote(s), meant)
 		}
 		return nil, fmt.Errorf("%s is no time of the day; write it as in %q", quote(s), "21:00")
@@ -303,9 +303,9 @@ func parseClock(s string) (any, error) {
 	return Clock{Given: true, Hour: minute / 60, Minute: minute % 60}, nil
 }
 
-// mendClock returns the time that was meant, if that is clear.
-func mendClock(s string) (meant string, ok bool) {
-	minute, ok := mendTime(strings.ToLower(strings.ReplaceAll(s, " ", "")))
+// correctClock returns the time that was meant, if that is clear.
+func correctClock(s string) (meant string, ok bool) {
+	minute, ok := correctTime(strings.ToLower(strings.ReplaceAll(s, " ", "")))
 	return Clock{Given: true, Hour: minute / 60, Minute: minute % 60}.String(), ok
 }
 

@@ -133,7 +133,7 @@ func TestWhatAgentsHold(t *testing.T) {
 		{tag(t, "@write:/srv/helper"), permissions.Workspace},
 		nil,
 	} {
-		if got := c.Agents[i].Holds(); !reflect.DeepEqual(got, want) {
+		if got := c.Agents[i].GrantedTags(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s holds %v, want %v", c.Agents[i].Name, got, want)
 		}
 	}

@@ -57,12 +57,12 @@ func (w walk) section(n *yaml.Node, s *section, path string) map[string]any {
 // name returns the key that a node names.
 func (w walk) name(n *yaml.Node, s *section, path string) (key, bool) {
 	if n.Kind != yaml.ScalarNode {
-		w.literal(n, path)
+		w.rejectAnchors(n, path)
 		w.line(n.Line, path, "%s stands where the name of a key belongs; there are %s",
 			shape(n), strings.Join(s.names(), ", "))
 		return key{}, false
 	}
-	if !w.literal(n, path) {
+	if !w.rejectAnchors(n, path) {
 		return key{}, false
 	}
 	if k, ok := s.find(n.Value); ok {
@@ -79,7 +79,7 @@ func (w walk) name(n *yaml.Node, s *section, path string) (key, bool) {
 // value returns a key's value: a map for a section, a []any for a list, or the parsed value.
 func (w walk) value(n *yaml.Node, k key, path string) (any, bool) {
 	switch {
-	case !w.literal(n, path):
+	case !w.rejectAnchors(n, path):
 		return nil, false
 	case k.table:
 		return w.table(n, k, path)
@@ -101,7 +101,7 @@ func (w walk) list(n *yaml.Node, k key, path string) (any, bool) {
 	for i, item := range n.Content {
 		at := join(path, strconv.Itoa(i))
 		w.lines[at] = item.Line
-		ok := w.literal(item, at)
+		ok := w.rejectAnchors(item, at)
 		if k.inner != nil {
 			values := map[string]any{}
 			if ok {
@@ -128,7 +128,7 @@ func (w walk) table(n *yaml.Node, k key, path string) (any, bool) {
 	values := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i], n.Content[i+1]
-		if !w.literal(name, path) {
+		if !w.rejectAnchors(name, path) {
 			continue
 		}
 		if _, ok := w.plain(name, key{path: k.path, list: true, leaf: leaves["glob"]}, path); !ok {
@@ -140,7 +140,7 @@ func (w walk) table(n *yaml.Node, k key, path string) (any, bool) {
 			continue
 		}
 		w.lines[at] = name.Line
-		if !w.literal(value, at) {
+		if !w.rejectAnchors(value, at) {
 			continue
 		}
 		v, _ := w.plain(value, key{name: scalar(name.Value), path: join(k.path, name.Value), leaf: k.leaf}, at)
@@ -188,8 +188,8 @@ func (l leaf) means(text string, err error) string {
 	if err == nil {
 		return text
 	}
-	if l.mend != nil {
-		if meant, ok := l.mend(text); ok {
+	if l.correct != nil {
+		if meant, ok := l.correct(text); ok {
 			return meant
 		}
 	}
@@ -204,8 +204,8 @@ func (k key) example(value string) string {
 	return k.name + ": " + value
 }
 
-// literal rejects anchors, aliases, merged keys and explicit types.
-func (w walk) literal(n *yaml.Node, path string) bool {
+// rejectAnchors rejects anchors, aliases, merged keys and explicit types.
+func (w walk) rejectAnchors(n *yaml.Node, path string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		w.line(n.Line, path, "*%s repeats what &%[1]s marked, which is not done here; write it out, or in quotes", n.Value)
@@ -373,9 +373,9 @@ func (s *section) suggest(name string) string {
 	if meant := otherwise[join(s.path, strings.ToLower(name))]; meant != "" {
 		return "did you mean " + meant + "?"
 	}
-	near, homes := suggest(name, s.names()), root.homes(name, false)
+	near, homes := suggest(name, s.names()), root.sectionsWith(name, false)
 	if s == root && len(homes) == 0 {
-		homes = root.homes(name, true)
+		homes = root.sectionsWith(name, true)
 	}
 	switch {
 	case len(homes) != 1, levenshtein.ComputeDistance(near, "did you mean "+name+"?") == 1:
@@ -386,14 +386,14 @@ func (s *section) suggest(name string) string {
 	return "it belongs under " + homes[0].path
 }
 
-// homes returns the sections that have a key of that name; with items, also those in lists.
-func (s *section) homes(name string, items bool) (all []*section) {
+// sectionsWith returns the sections that have a key of that name; with items, also those in lists.
+func (s *section) sectionsWith(name string, items bool) (all []*section) {
 	if _, has := s.find(name); has {
 		all = append(all, s)
 	}
 	for _, k := range s.keys {
 		if k.inner != nil && (items || !k.list) {
-			all = append(all, k.inner.homes(name, items)...)
+			all = append(all, k.inner.sectionsWith(name, items)...)
 		}
 	}
 	return all

@@ -56,8 +56,8 @@ type Config struct {
 	from    *report           // nil if not loaded
 }
 
-// Silent reports whether there is a file that sets nothing.
-func (c *Config) Silent() bool { return c.File != "" && c.from != nil && len(c.from.lines) == 0 }
+// IsEmpty reports whether there is a file that sets nothing.
+func (c *Config) IsEmpty() bool { return c.File != "" && c.from != nil && len(c.from.lines) == 0 }
 
 // Position returns where a key was set: a line, as in "config.yaml:12" for people.0.user, or a variable; empty if it was not.
 func (c *Config) Position(path string) string {
@@ -174,8 +174,8 @@ type Connectors struct {
 	Editor   Editor   `yaml:"editor"`
 }
 
-// On reports whether a channel is enabled.
-func (c *Config) On(channel string) bool {
+// IsEnabled reports whether a channel is enabled.
+func (c *Config) IsEnabled(channel string) bool {
 	return map[string]bool{
 		viaTerminal: c.Connectors.Terminal.Enabled, viaAdmin: true, "telegram": c.Connectors.Telegram.Enabled,
 		viaWhatsApp: c.Connectors.WhatsApp.Enabled,

@@ -129,7 +129,7 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 	}
 	if doc := document(r, data); doc != nil {
 		w := walk{r}
-		if !w.literal(doc, "") {
+		if !w.rejectAnchors(doc, "") {
 			return nil, r.err()
 		}
 		if err := v.MergeConfigMap(w.section(doc, root, "")); err != nil {
@@ -147,8 +147,8 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 		cfg.origins[path] = place(onOneLine(filepath.Base(file)), line)
 	}
 	maps.Copy(cfg.origins, r.vars)
-	rules(r, cfg)
-	r.accounts(cfg, known)
+	checkConsistency(r, cfg)
+	r.checkAccounts(cfg, known)
 	faults := r.unworkable(cfg)
 	if len(r.found) > 0 { // report everything together
 		r.found = append(r.found, faults...)

@@ -100,8 +100,8 @@ func (r *report) problem(path, format string, args ...any) Problem {
 	return Problem{Where: where, Line: line, Key: path, Text: fmt.Sprintf(format, args...)}
 }
 
-// given reports whether the key of that path was set.
-func (r *report) given(path string) bool { return r.lines[path] != 0 || r.vars[path] != "" }
+// isSet reports whether the key of that path was set.
+func (r *report) isSet(path string) bool { return r.lines[path] != 0 || r.vars[path] != "" }
 
 func (r *report) add(path string, p Problem) {
 	r.found = append(r.found, p)
@@ -125,8 +125,8 @@ func (r *report) origin(path string) (where string, line int) {
 	return r.file, 1
 }
 
-// wrong reports whether a problem was found at a key, in it, or among its top-level siblings: a rule that reads it would repeat it.
-func (r *report) wrong(path string) bool {
+// hasProblem reports whether a problem was found at a key, in it, or among its top-level siblings: a rule that reads it would repeat it.
+func (r *report) hasProblem(path string) bool {
 	wrong := r.bad[""] || r.in[path]
 	for ; path != "" && !wrong; path = parent(path) {
 		wrong = r.bad[path]
@@ -201,13 +201,13 @@ func document(r *report, data []byte) *yaml.Node {
 	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
-		misspelt(r, data, err)
+		reportSyntax(r, data, err)
 		return nil
 	}
 	if err := decoder.Decode(&second); err == nil {
 		r.line(second.Line, "", "a second document begins here; write everything into one, without ---")
 	} else if !errors.Is(err, io.EOF) {
-		misspelt(r, data, err)
+		reportSyntax(r, data, err)
 	}
 	return doc.Content[0]
 }
@@ -236,8 +236,8 @@ var (
 	username   = regexp.MustCompile(`telegram\s*:\s*(@[^\s,}]*)`)
 )
 
-// misspelt reports an error of the YAML parser, with the remedy for common mistakes.
-func misspelt(r *report, data []byte, err error) {
+// reportSyntax reports an error of the YAML parser, with the remedy for common mistakes.
+func reportSyntax(r *report, data []byte, err error) {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
 		m = []string{"", "", err.Error()}

@@ -20,41 +20,41 @@ const operator = "operator"
 // owner stands in routes for the person whose agent asks, so no person may have this name.
 const owner = permissions.OwnerName
 
-// rules checks that the values are consistent. It ignores values that were found wrong.
-func rules(r *report, c *Config) {
+// checkConsistency checks that the values are consistent. It ignores values that were found wrong.
+func checkConsistency(r *report, c *Config) {
 	for i, p := range c.People {
-		r.person(p, fmt.Sprintf("people.%d", i))
+		r.checkPerson(p, fmt.Sprintf("people.%d", i))
 	}
-	same(r, c.People, "name", func(p Person) string { return strings.ToLower(p.Name) })
-	same(r, c.People, "user", func(p Person) string { return p.User })
+	checkShared(r, c.People, "name", func(p Person) string { return strings.ToLower(p.Name) })
+	checkShared(r, c.People, "user", func(p Person) string { return p.User })
 	for _, kind := range slices.Backward(connectors.KindNames()) {
-		same(r, c.People, kind, func(p Person) string { return p.Addresses[kind] })
+		checkShared(r, c.People, kind, func(p Person) string { return p.Addresses[kind] })
 	}
 	for i, t := range c.Routes {
-		r.route(t, fmt.Sprintf("routes.%d", i), c)
+		r.checkRoute(t, fmt.Sprintf("routes.%d", i), c)
 	}
-	r.agents(c)
-	r.number(c)
-	r.tools(c)
-	r.shells(c)
-	r.ruled(c)
-	r.approvals(c.Approvals)
-	r.keep(c.Keep)
-	r.listener(c.API)
+	r.checkAgents(c)
+	r.checkNumber(c)
+	r.checkTools(c)
+	r.checkShells(c)
+	r.checkRules(c)
+	r.checkApprovals(c.Approvals)
+	r.checkKeep(c.Keep)
+	r.checkListener(c.API)
 	if c.API.AdminSocket != "" && c.API.AdminSocket == c.API.AgentSocket {
 		r.key("api.admin_socket", "api.admin_socket: agents ask at this path, and who decides must not be found there; "+
 			"write another one")
 	}
 }
 
-// Ruling returns the rules as package permissions/rules has them.
-func (c *Config) Ruling() []ruling.Rule {
+// PermissionRules returns the rules as package permissions/rules has them.
+func (c *Config) PermissionRules() []ruling.Rule {
 	return wire.Map(c.Rules, func(r Rule) ruling.Rule { return ruling.Rule(r) })
 }
 
-// ruled checks the rules about what calls do.
-func (r *report) ruled(c *Config) {
-	_, found := ruling.Compile(c.Ruling())
+// checkRules checks the rules about what calls do.
+func (r *report) checkRules(c *Config) {
+	_, found := ruling.Compile(c.PermissionRules())
 	for _, p := range found {
 		path := fmt.Sprintf("rules.%d", p.Rule)
 		if p.Key != "" {
@@ -63,21 +63,22 @@ func (r *report) ruled(c *Config) {
 		if p.Item >= 0 {
 			path = join(path, strconv.Itoa(p.Item))
 		}
-		if !p.Warns && !r.wrong(path) {
+		if !p.Warns && !r.hasProblem(path) {
 			r.key(path, "%s: %s", strings.TrimSuffix("rules."+p.Key, "."), p.Text)
 		}
 	}
 	for i, rule := range c.Rules {
-		r.named(rule.People, "rules.people", fmt.Sprintf("rules.%d.people", i), c.People, nil)
+		r.checkNames(rule.People, "rules.people", fmt.Sprintf("rules.%d.people", i), c.People, nil)
 	}
 }
 
-// shells rejects shells in tools.auto, since it would let every command run, and tools that do what files say.
-func (r *report) shells(c *Config) {
+// checkShells rejects shells in tools.auto, since it would let every command run, and tools that do what files say.
+func (r *report) checkShells(c *Config) {
 	for agent := nobody; agent < len(c.Agents); agent++ {
 		t, at := c.toolsOf(agent)
 		for i, name := range t.Auto {
-			if here := at + ".auto." + strconv.Itoa(i); r.given(at+".auto") && !isPattern(name) && permissions.RunsCode(name) && !r.wrong(here) {
+			here := at + ".auto." + strconv.Itoa(i)
+			if r.isSet(at+".auto") && !isPattern(name) && permissions.RunsCode(name) && !r.hasProblem(here) {
 				if permissions.FollowsFiles(name) {
 					r.key(here, "%s: %s does what files say that nobody has seen, so it is asked about each time; leave it out",
 						KeyName(at+".auto"), quote(name))
@@ -90,11 +91,11 @@ func (r *report) shells(c *Config) {
 	}
 }
 
-// number rejects a person's own number as that of the linked account.
-func (r *report) number(c *Config) {
+// checkNumber rejects a person's own number as that of the linked account.
+func (r *report) checkNumber(c *Config) {
 	const phone = "connectors.whatsapp.phone"
 	for _, p := range c.People {
-		if own := p.Addresses[viaWhatsApp]; own != "" && own == c.Connectors.WhatsApp.Phone && !r.wrong(phone) {
+		if own := p.Addresses[viaWhatsApp]; own != "" && own == c.Connectors.WhatsApp.Phone && !r.hasProblem(phone) {
 			r.key(phone, "%s: it is the number of %s, and what the linked account sends decides nothing, so they could never answer; "+
 				"link a number of its own", phone, quote(p.Name))
 		}
@@ -103,7 +104,7 @@ func (r *report) number(c *Config) {
 
 // unworkable returns well-formed settings that cannot work: people without a route, and routes that reach too few people.
 func (r *report) unworkable(c *Config) (faults Problems) {
-	if r.wrong("people") || r.wrong("routes") || r.wrong("agents") {
+	if r.hasProblem("people") || r.hasProblem("routes") || r.hasProblem("agents") {
 		return nil
 	}
 	if len(c.People) > 0 && len(c.Routes) == 0 && len(c.Agents) == 0 { // our own agents ask their own person
@@ -121,7 +122,7 @@ func (r *report) unworkable(c *Config) (faults Problems) {
 		all := t.everybody()
 		lost := slices.DeleteFunc(slices.Clone(all), c.reaches)
 		switch can := len(all) - len(lost); {
-		case r.wrong("connectors"):
+		case r.hasProblem("connectors"):
 		case can == 0:
 			faults = append(faults, r.problem(fmt.Sprintf("routes.%d.ask", i), "routes.ask: nothing can reach %s; give them a user, or "+
 				"switch on a channel that they have", strings.Join(lost, " or ")))
@@ -140,20 +141,20 @@ func (c *Config) reaches(name string) bool {
 	if name == owner { // of some agent
 		return true
 	}
-	return p.User != "" || c.chats(p)
+	return p.User != "" || c.mayHaveChat(p)
 }
 
-// chats reports whether a person has, or may be paired with, a chat that is switched on.
-func (c *Config) chats(p Person) bool {
+// mayHaveChat reports whether a person has, or may be paired with, a chat that is switched on.
+func (c *Config) mayHaveChat(p Person) bool {
 	return slices.ContainsFunc(connectors.KindNames(), func(channel string) bool {
-		return c.On(channel) && (len(p.Via) == 0 || slices.Contains(p.Via, channel))
+		return c.IsEnabled(channel) && (len(p.Via) == 0 || slices.Contains(p.Via, channel))
 	})
 }
 
 // atSocketOnly lists the people besides root who have an account and no chat.
 func (c *Config) atSocketOnly() (names []string) {
 	for _, p := range c.People {
-		if p.User != "" && p.User != "root" && !c.chats(p) {
+		if p.User != "" && p.User != "root" && !c.mayHaveChat(p) {
 			names = append(names, p.Name)
 		}
 	}
@@ -170,9 +171,9 @@ func (c *Config) person(name string) Person {
 	return Person{}
 }
 
-func (r *report) person(p Person, path string) {
+func (r *report) checkPerson(p Person, path string) {
 	switch {
-	case r.wrong(path):
+	case r.hasProblem(path):
 		return
 	case p.Name == "":
 		r.key(path, "people.name: this person has none; write one, as in name: fay")
@@ -188,7 +189,7 @@ func (r *report) person(p Person, path string) {
 		at := path + ".via." + strconv.Itoa(i)
 		if slices.Contains(p.Via[:i], channel) {
 			r.key(at, "people.via: %s is there already; write it once", channel)
-		} else if address, example := p.lacks(channel); address != "" {
+		} else if address, example := p.missingAddress(channel); address != "" {
 			r.key(at, "people.via: %s goes by the person's %s, and there is none; write theirs, as in %[2]s: %s, or take %[1]s out",
 				channel, address, example)
 		}
@@ -201,11 +202,11 @@ const (
 	UnknownGroup = "%s: this machine does not know the group %q; write the name of one of its groups"
 )
 
-// accounts rejects accounts and groups that the machine does not know. A group may be a number.
-func (r *report) accounts(c *Config, known Accounts) {
+// checkAccounts rejects accounts and groups that the machine does not know. A group may be a number.
+func (r *report) checkAccounts(c *Config, known Accounts) {
 	for i, p := range c.People {
 		at := fmt.Sprintf("people.%d.user", i)
-		if known.User != nil && p.User != "" && !r.wrong(at) && !known.User(p.User) {
+		if known.User != nil && p.User != "" && !r.hasProblem(at) && !known.User(p.User) {
 			r.key(at, UnknownUser, p.User)
 		}
 	}
@@ -213,14 +214,14 @@ func (r *report) accounts(c *Config, known Accounts) {
 		{"api.agent_group", c.API.AgentGroup}, {"api.admin_group", c.API.AdminGroup},
 	} {
 		_, err := strconv.Atoi(group.name)
-		if known.Group != nil && group.name != "" && err != nil && !r.wrong(group.path) && !known.Group(group.name) {
+		if known.Group != nil && group.name != "" && err != nil && !r.hasProblem(group.path) && !known.Group(group.name) {
 			r.key(group.path, UnknownGroup, group.path, group.name)
 		}
 	}
 }
 
-// lacks returns the key of the address that p lacks for a channel, with an example; empty: none.
-func (p Person) lacks(channel string) (key, example string) {
+// missingAddress returns the key of the address that p lacks for a channel, with an example; empty: none.
+func (p Person) missingAddress(channel string) (key, example string) {
 	kind, addressed := connectors.KindOf(channel)
 	switch {
 	case addressed && p.Addresses[channel] == "":
@@ -231,13 +232,13 @@ func (p Person) lacks(channel string) (key, example string) {
 	return "", ""
 }
 
-// same rejects a name or an address that two people share.
-func same(r *report, people []Person, name string, of func(Person) string) {
+// checkShared rejects a name or an address that two people share.
+func checkShared(r *report, people []Person, name string, of func(Person) string) {
 	first := map[string]int{}
 	for i, p := range people {
 		path := fmt.Sprintf("people.%d.%s", i, name)
 		value := of(p)
-		if value == "" || r.wrong(path) {
+		if value == "" || r.hasProblem(path) {
 			continue
 		}
 		if other, taken := first[value]; taken {
@@ -250,14 +251,14 @@ func same(r *report, people []Person, name string, of func(Person) string) {
 	}
 }
 
-func (r *report) approvals(a Approvals) {
+func (r *report) checkApprovals(a Approvals) {
 	const scopes, remind = "approvals.scopes", "approvals.remind"
 	const timeout, most = "approvals.timeout", "approvals.max_timeout"
 	const question, deliver = "approvals.clarification_timeout", "approvals.deliver_within"
 	// Check all before reporting any, as in keep. Conflicts of defaults alone are reported once.
 	long := r.exceeds(timeout, a.Timeout, most, a.MaxTimeout)
-	longQuestion := r.exceeds(question, a.ClarificationTimeout, most, a.MaxTimeout) && (r.given(question) || !long)
-	longDelivery := r.given(deliver) && r.exceeds(deliver, a.DeliverWithin, most, a.MaxTimeout)
+	longQuestion := r.exceeds(question, a.ClarificationTimeout, most, a.MaxTimeout) && (r.isSet(question) || !long)
+	longDelivery := r.isSet(deliver) && r.exceeds(deliver, a.DeliverWithin, most, a.MaxTimeout)
 	if long {
 		r.tooLong(timeout, a.Timeout, most, a.MaxTimeout, formatDuration)
 	}
@@ -267,19 +268,19 @@ func (r *report) approvals(a Approvals) {
 	if longDelivery {
 		r.tooLong(deliver, a.DeliverWithin, most, a.MaxTimeout, formatDuration)
 	}
-	twice(r, scopes, a.Scopes)
-	twice(r, remind, a.Remind)
-	if !r.wrong(scopes) && !slices.Contains(a.Scopes, permissions.Once) {
+	checkDuplicates(r, scopes, a.Scopes)
+	checkDuplicates(r, remind, a.Remind)
+	if !r.hasProblem(scopes) && !slices.Contains(a.Scopes, permissions.Once) {
 		r.key(scopes, "%s: once is always on offer; write it first, as in [once, 15m]", scopes)
 	}
 }
 
-// twice rejects duplicates in a list.
-func twice[T interface {
+// checkDuplicates rejects duplicates in a list.
+func checkDuplicates[T interface {
 	comparable
 	fmt.Stringer
 }](r *report, path string, list []T) {
-	if r.wrong(path) {
+	if r.hasProblem(path) {
 		return
 	}
 	for i, item := range list {
@@ -292,12 +293,12 @@ func twice[T interface {
 // minRequests is the minimum retention of requests: a chat may deliver an answer again for days, which must then be recognized.
 const minRequests = 8 * day
 
-// keep checks that requests are kept as long as their payloads, and the audit as long as requests.
-func (r *report) keep(k Keep) {
+// checkKeep checks that requests are kept as long as their payloads, and the audit as long as requests.
+func (r *report) checkKeep(k Keep) {
 	const requests, payloads, audit = "keep.requests", "keep.payloads", "keep.audit"
 	// Check all before reporting any: they share keys, and a wrong key is not checked again.
-	short := k.Requests < minRequests && !r.wrong(requests)
-	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests) && (r.given(payloads) || !short) // otherwise a consequence
+	short := k.Requests < minRequests && !r.hasProblem(requests)
+	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests) && (r.isSet(payloads) || !short) // otherwise a consequence
 	unexplained := r.exceeds(requests, k.Requests, audit, k.Audit)
 	if short {
 		r.key(requests, "%s: %s is too short, since a chat may deliver an answer again for days; write %s or more",
@@ -313,7 +314,7 @@ func (r *report) keep(k Keep) {
 
 // exceeds reports whether a time is longer than the one that bounds it, if neither was found wrong.
 func (r *report) exceeds(name string, d time.Duration, bound string, longest time.Duration) bool {
-	return d > longest && !r.wrong(name) && !r.wrong(bound)
+	return d > longest && !r.hasProblem(name) && !r.hasProblem(bound)
 }
 
 // tooLong rejects a time that exceeds another, at its own key if it was set, otherwise at the other's.
@@ -321,48 +322,48 @@ func (r *report) tooLong(
 	name string, d time.Duration, bound string, longest time.Duration, format func(time.Duration) string,
 ) {
 	at := name
-	if !r.given(name) {
+	if !r.isSet(name) {
 		at = bound
 	}
 	r.key(at, "%s: %s is longer than %s, which is %s; write a shorter one, or lengthen the other",
 		name, format(d), bound, format(longest))
 }
 
-// route checks that a route can match, and that the people it names can give the required answers.
-func (r *report) route(t Route, path string, c *Config) {
+// checkRoute checks that a route can match, and that the people it names can give the required answers.
+func (r *report) checkRoute(t Route, path string, c *Config) {
 	for _, list := range []struct {
 		name   string
 		length int
 	}{{"agents", len(t.Agents)}, {"tags", len(t.Tags)}, {"tools", len(t.Tools)}, {"kinds", len(t.Kinds)}} {
 		at := path + "." + list.name
-		if _, given := r.lines[at]; given && list.length == 0 && !r.wrong(at) {
+		if _, given := r.lines[at]; given && list.length == 0 && !r.hasProblem(at) {
 			r.key(at, "routes.%s: an empty list matches nothing; leave it out to match everything", list.name)
 		}
 	}
-	if !r.wrong(path+".ask") && len(t.Ask) == 0 {
+	if !r.hasProblem(path+".ask") && len(t.Ask) == 0 {
 		r.key(path+".ask", "routes.ask: this route asks nobody; write at least one person, as in ask: [fay]")
 	}
-	r.named(t.Ask, "routes.ask", path+".ask", c.People, nil)
+	r.checkNames(t.Ask, "routes.ask", path+".ask", c.People, nil)
 	if _, given := r.lines[path+".escalate"]; given {
-		r.escalate(t, path, c)
+		r.checkEscalation(t, path, c)
 	}
-	r.group(t, path, c)
-	r.kinds(t, path)
+	r.checkGroup(t, path, c)
+	r.checkKinds(t, path)
 	all := t.everybody()
 	if at := path + ".quorum"; t.asksOwner() && len(all) > 1 && t.Quorum == len(all) {
 		r.key(at, "routes.quorum: %d people have to agree, and the owner may be one of the others; write at most %d, or name more in ask "+
 			"or escalate.to", t.Quorum, len(all)-1)
-	} else if t.Quorum > len(all) && !r.wrong(at) && !r.wrong(path+".ask") && !r.wrong(path+".escalate") {
+	} else if t.Quorum > len(all) && !r.hasProblem(at) && !r.hasProblem(path+".ask") && !r.hasProblem(path+".escalate") {
 		r.key(at, "routes.quorum: %d people have to agree, and this route names only %d; write at most %[2]d, "+
 			"or name more in ask or escalate.to", t.Quorum, len(all))
 	}
 }
 
-// kinds rejects conditions that no request can meet together.
-func (r *report) kinds(t Route, path string) {
+// checkKinds rejects conditions that no request can meet together.
+func (r *report) checkKinds(t Route, path string) {
 	const tool, permission = permissions.KindTool, permissions.KindPermission
 	for _, name := range []string{"kinds", "tools", "tags"} {
-		if r.wrong(path + "." + name) {
+		if r.hasProblem(path + "." + name) {
 			return
 		}
 	}
@@ -403,48 +404,48 @@ func groups() connectors.Kind {
 	return connectors.Kinds[slices.IndexFunc(connectors.Kinds, func(k connectors.Kind) bool { return k.Groups })]
 }
 
-// group checks that a route's group can be asked.
-func (r *report) group(t Route, path string, c *Config) {
+// checkGroup checks that a route's group can be asked.
+func (r *report) checkGroup(t Route, path string, c *Config) {
 	_, chat := r.lines[path+".chat"]
 	if t.Thread != 0 && !chat {
 		r.key(path+".thread", "routes.thread: a topic is one of a group; write its chat, too, as in chat: -1001234567890")
 	}
-	if k := groups(); t.Chat != 0 && !c.On(k.Name) && !r.wrong("connectors."+k.Name+".enabled") {
+	if k := groups(); t.Chat != 0 && !c.IsEnabled(k.Name) && !r.hasProblem("connectors."+k.Name+".enabled") {
 		r.key(path+".chat", "routes.chat: the group is one of %s's, and connectors.%s.enabled is false; "+
 			"switch it on, or take chat out", k.Label, k.Name)
 	}
 }
 
-// escalate checks that an escalation adds people, and when it happens.
-func (r *report) escalate(t Route, path string, c *Config) {
+// checkEscalation checks that an escalation adds people, and when it happens.
+func (r *report) checkEscalation(t Route, path string, c *Config) {
 	after, to := path+".escalate.after", path+".escalate.to"
-	if !r.wrong(to) && len(t.Escalate.To) == 0 {
+	if !r.hasProblem(to) && len(t.Escalate.To) == 0 {
 		r.key(to, "routes.escalate.to: nobody is asked then; write at least one person, as in to: [kim]")
 	}
-	r.named(t.Escalate.To, "routes.escalate.to", to, c.People, t.Ask)
+	r.checkNames(t.Escalate.To, "routes.escalate.to", to, c.People, t.Ask)
 	bound, longest := "routes.timeout", t.Timeout
 	if longest == 0 {
 		bound, longest = "approvals.max_timeout", c.Approvals.MaxTimeout
 	}
 	switch {
-	case r.wrong(after):
+	case r.hasProblem(after):
 	case t.Escalate.After == When{}:
 		r.key(after, "routes.escalate.after: nothing says when; write a share of the time, as in after: 50%%, or a duration")
-	case r.wrong(path + ".timeout"), r.wrong("approvals.max_timeout"):
+	case r.hasProblem(path + ".timeout"), r.hasProblem("approvals.max_timeout"):
 	case t.Escalate.After.After >= longest:
 		r.key(after, "routes.escalate.after: %s is not shorter than %s, which is %s; write a shorter one, "+
 			"or a share of the time, as in 50%%", t.Escalate.After, bound, formatDuration(longest))
 	}
 }
 
-// named rejects names of nobody, duplicates, and names that are in before. key and path are the list's name and path.
-func (r *report) named(names []string, key, path string, people []Person, before []string) {
-	if r.wrong(path) || r.bad["people"] || r.bad[""] {
+// checkNames rejects names of nobody, duplicates, and names that are in before. key and path are the list's name and path.
+func (r *report) checkNames(names []string, key, path string, people []Person, before []string) {
+	if r.hasProblem(path) || r.bad["people"] || r.bad[""] {
 		return
 	}
 	known := make([]string, len(people))
 	for i, p := range people {
-		if r.wrong(fmt.Sprintf("people.%d.name", i)) {
+		if r.hasProblem(fmt.Sprintf("people.%d.name", i)) {
 			return // it may be the intended one
 		}
 		known[i] = p.Name

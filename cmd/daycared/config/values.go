@@ -32,7 +32,7 @@ type leaf struct {
 	written written                          // the required YAML form
 	parse   func(text string) (any, error)   // the error says what is wrong and, after a semicolon, what would be right
 	format  func(value any) string           // the inverse of parse; nil: as fmt prints it
-	mend    func(text string) (string, bool) // what was certainly meant, if parse and quotes do not tell
+	correct func(text string) (string, bool) // what was certainly meant, if parse and quotes do not tell
 }
 
 // written is the YAML form that a plain value must have, so that YAML's interpretation does not matter.
@@ -65,7 +65,7 @@ var leaves = map[string]leaf{
 	}},
 	"days":              {is: "a number of days", parse: parseDays, format: with(formatDays)},
 	"config.When":       {is: "a share of the time or a duration", parse: parseWhen},
-	"connectors.Hours":  {is: "hours", written: asText, parse: parseHours, format: with(formatHours), mend: mendHours},
+	"connectors.Hours":  {is: "hours", written: asText, parse: parseHours, format: with(formatHours), correct: correctHours},
 	"channel":           {is: "a channel", parse: oneOf("channel", channels)},
 	"permissions.Scope": {is: "a scope", parse: func(s string) (any, error) { return permissions.ParseScope(s) }},
 	"permissions.Tag":   {is: "a permission", written: asText, parse: parseTag},
@@ -85,7 +85,7 @@ var leaves = map[string]leaf{
 	"database":          {is: "an address of PostgreSQL", written: asText, parse: parseDatabase},
 	"url":               {is: "an address", written: asText, parse: parseURL},
 	"socket":            {is: "a path", written: asText, parse: parseSocket},
-	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, mend: mendListen},
+	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, correct: correctListen},
 	"host":              {is: "the name of a host", written: asText, parse: parseHost},
 	"token": {is: "the name of a token", written: asText, parse: func(s string) (any, error) {
 		return s, permissions.CheckTokenName(s)
@@ -105,7 +105,7 @@ var leaves = map[string]leaf{
 	"variable":     {is: "the name of a variable", written: asText, parse: parseVariable},
 	"config.Price": {is: "a price", written: asLiteral, parse: parsePrice},
 	"cron":         {is: "a cron expression", written: asText, parse: parseCron},
-	"config.Clock": {is: "a time of the day", written: asText, parse: parseClock, mend: mendClock},
+	"config.Clock": {is: "a time of the day", written: asText, parse: parseClock, correct: correctClock},
 	"netip.Prefix": {is: "a network", written: asText, parse: parsePrefix},
 	"acts":         {is: "text", written: asText, parse: parseActs},
 	"starter":      {is: "the name of a starter set", written: asText, parse: parseStarter},
@@ -285,7 +285,7 @@ func parseZone(s string) (any, error) {
 	if err == nil && s != "" && l.String() == s {
 		return l, nil
 	}
-	if meant := mendZone(s); meant != "" {
+	if meant := correctZone(s); meant != "" {
 		return nil, fmt.Errorf("unknown time zone %s; did you mean %s?", quote(s), meant)
 	}
 	return nil, fmt.Errorf("unknown time zone %s; name a place, as in Europe/Berlin", quote(s))
@@ -297,8 +297,8 @@ func IsZone(s string) bool {
 	return err == nil
 }
 
-// mendZone returns the one zone of a place that was written without its continent or in another case, or empty.
-func mendZone(s string) string {
+// correctZone returns the one zone of a place that was written without its continent or in another case, or empty.
+func correctZone(s string) string {
 	begin := true
 	s = strings.Map(func(r rune) rune {
 		if begin {
@@ -365,7 +365,7 @@ func parseGroup(s string) (any, error) {
 
 // addressOf returns the leaf of an address in channels of a kind.
 func addressOf(k connectors.Kind) leaf {
-	l := leaf{is: k.Is, written: asText, mend: k.Mend, parse: func(s string) (any, error) {
+	l := leaf{is: k.Description, written: asText, correct: k.Correct, parse: func(s string) (any, error) {
 		address, err := k.Parse(s)
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", quote(s), err)
@@ -513,7 +513,7 @@ func parseListen(s string) (any, error) {
 		return s, nil
 	}
 	const right = "write an address and a port, as in 127.0.0.1:7801"
-	if meant, ok := mendListen(s); ok {
+	if meant, ok := correctListen(s); ok {
 		return nil, fmt.Errorf("%s is a port alone; write %s to listen on this machine only", quote(s), quote(meant))
 	}
 	host, port, err := net.SplitHostPort(s)
@@ -530,8 +530,8 @@ func parseListen(s string) (any, error) {
 	return s, nil
 }
 
-// mendListen returns the loopback address for a port alone.
-func mendListen(s string) (meant string, ok bool) {
+// correctListen returns the loopback address for a port alone.
+func correctListen(s string) (meant string, ok bool) {
 	n, err := parseInt(s)
 	return net.JoinHostPort("127.0.0.1", s), err == nil && n >= 1 && n <= 65535
 }
@@ -556,11 +556,11 @@ func (a API) Loopback() bool {
 	return err == nil && wire.Loopback(host)
 }
 
-// listener checks that tokens do not cross a network unencrypted, and that nobody gets in from another machine without one.
-func (r *report) listener(a API) {
+// checkListener checks that tokens do not cross a network unencrypted, and that nobody gets in from another machine without one.
+func (r *report) checkListener(a API) {
 	const listen, cert, key = "api.listen", "api.tls_cert_file", "api.tls_key_file"
 	const anonymous = "api.allow_anonymous"
-	if slices.ContainsFunc([]string{listen, cert, key, "api.behind_proxy", anonymous}, r.wrong) {
+	if slices.ContainsFunc([]string{listen, cert, key, "api.behind_proxy", anonymous}, r.hasProblem) {
 		return
 	}
 	switch {
@@ -583,8 +583,8 @@ func (r *report) listener(a API) {
 	}
 }
 
-// listener warns of listener settings without effect, and of settings that are more open than they look.
-func (w *warner) listener(a API) {
+// warnListener warns of listener settings without effect, and of settings that are more open than they look.
+func (w *warner) warnListener(a API) {
 	if a.Listen == "" {
 		for _, k := range []struct {
 			path string
@@ -630,7 +630,7 @@ func parseWithin(s string, least, most time.Duration, short string) (any, error)
 	d, err := time.ParseDuration(s)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s is not a duration; write %s", quote(s), mendDuration(s))
+		return nil, fmt.Errorf("%s is not a duration; write %s", quote(s), correctDuration(s))
 	case d < least:
 		return nil, fmt.Errorf("%s is %s; write %s or more", quote(s), short, formatDuration(least))
 	case d > most:
@@ -642,8 +642,8 @@ func parseWithin(s string, least, most time.Duration, short string) (any, error)
 // inWords matches a duration as people write it: a number and a unit, maybe with spaces and the unit spelt out.
 var inWords = regexp.MustCompile(`^(?i)\s*([0-9]{1,6})\s*([a-z]*)\s*$`)
 
-// mendDuration returns the duration that was probably meant.
-func mendDuration(s string) string {
+// correctDuration returns the duration that was probably meant.
+func correctDuration(s string) string {
 	m := inWords.FindStringSubmatch(s)
 	if m == nil {
 		return "a number and its unit, as in 90s, 15m or 4h"
@@ -688,7 +688,7 @@ func parseDays(s string) (any, error) {
 	} else {
 		var err error
 		if d, err = time.ParseDuration(s); err != nil {
-			return nil, fmt.Errorf("%s is not a number of days; write %s", quote(s), mendDays(s))
+			return nil, fmt.Errorf("%s is not a number of days; write %s", quote(s), correctDays(s))
 		}
 	}
 	switch {
@@ -700,8 +700,8 @@ func parseDays(s string) (any, error) {
 	return d, nil
 }
 
-// mendDays returns the number of days that was probably meant.
-func mendDays(s string) string {
+// correctDays returns the number of days that was probably meant.
+func correctDays(s string) string {
 	m := inWords.FindStringSubmatch(s)
 	if m == nil {
 		return "whole days, as in 90d"
@@ -711,7 +711,7 @@ func mendDays(s string) string {
 		"y": 365, "year": 365, "years": 365,
 	}[strings.ToLower(m[2])]
 	if each == 0 {
-		return mendDuration(s)
+		return correctDuration(s)
 	}
 	n, _ := strconv.Atoi(m[1]) // at most six digits
 	return strconv.Itoa(max(n, 1)*each) + "d"
@@ -735,12 +735,12 @@ var clock = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-
 func parseHours(s string) (any, error) {
 	m := clock.FindStringSubmatch(s)
 	if m == nil {
-		if meant, ok := mendHours(s); ok {
+		if meant, ok := correctHours(s); ok {
 			return nil, fmt.Errorf("%s is no span of hours; write %q", quote(s), meant)
 		}
 		begin, end, _ := strings.Cut(s, "-")
 		for _, t := range []string{begin, end} {
-			if _, ok := mendTime(strings.TrimSpace(t)); !ok && s != begin {
+			if _, ok := correctTime(strings.TrimSpace(t)); !ok && s != begin {
 				return nil, fmt.Errorf("%s is no span of hours, since %s is no time of the day; write it as in %q",
 					quote(s), quote(t), exampleHours)
 			}
@@ -769,20 +769,20 @@ func formatHours(h connectors.Hours) string {
 // oclock matches a time of day as people write it: 9, 9:30, 21.30, 0930, 9h, 9pm.
 var oclock = regexp.MustCompile(`^([0-9]{1,2})(?:[:.h]?([0-9]{2}))?h?(am|pm)?$`)
 
-// mendHours returns the span that was meant, if that is clear.
-func mendHours(s string) (meant string, ok bool) {
+// correctHours returns the span that was meant, if that is clear.
+func correctHours(s string) (meant string, ok bool) {
 	s = strings.NewReplacer(" ", "", "–", "-", "—", "-", "to", "-").Replace(strings.ToLower(s))
 	begin, end, _ := strings.Cut(s, "-")
-	from, known := mendTime(begin)
-	to, alsoKnown := mendTime(end)
+	from, known := correctTime(begin)
+	to, alsoKnown := correctTime(end)
 	if !known || !alsoKnown || from == to {
 		return "", false
 	}
 	return formatHours(connectors.Hours{From: from, To: to}), true
 }
 
-// mendTime returns the minute of the day that was probably meant. 24:00 is midnight as well.
-func mendTime(s string) (minute int, ok bool) {
+// correctTime returns the minute of the day that was probably meant. 24:00 is midnight as well.
+func correctTime(s string) (minute int, ok bool) {
 	m := oclock.FindStringSubmatch(s)
 	if m == nil {
 		return 0, false

@@ -17,23 +17,23 @@ import (
 func warn(r *report, c *Config) Problems {
 	w := warner{report: r}
 	for i, p := range c.People {
-		w.person(p, fmt.Sprintf("people.%d", i), c)
+		w.warnPerson(p, fmt.Sprintf("people.%d", i), c)
 	}
 	if !slices.ContainsFunc(c.Routes, Route.open) && len(c.Routes) > 0 {
 		w.add("routes", "what none of these routes matches is refused; add a last one without conditions, as in - ask: [%s]",
 			scalar(c.People[0].Name))
 	}
 	for i, t := range c.Routes {
-		w.route(t, "routes."+strconv.Itoa(i), c)
+		w.warnRoute(t, "routes."+strconv.Itoa(i), c)
 		if j := slices.IndexFunc(c.Routes[:i], func(before Route) bool { return before.covers(t) }); j >= 0 {
 			_, line := w.origin("routes." + strconv.Itoa(j))
 			w.add("routes."+strconv.Itoa(i), "this route is never taken: the one in line %d matches all that it matches; put it first", line)
 		}
 	}
-	w.times(c)
-	w.tools(c, nobody)
-	w.rates(c)
-	_, found := ruling.Compile(c.Ruling())
+	w.warnTimes(c)
+	w.warnTools(c, nobody)
+	w.warnRates(c)
+	_, found := ruling.Compile(c.PermissionRules())
 	for _, p := range found {
 		w.add(fmt.Sprintf("rules.%d.%s.%d", p.Rule, p.Key, p.Item), "%s; take one of the two out", p.Text)
 	}
@@ -42,7 +42,7 @@ func warn(r *report, c *Config) Problems {
 			w.add(fmt.Sprintf("rules.%d.until", i), "this rule is over; take it out, or write a later day")
 		}
 	}
-	if !c.Connectors.Terminal.Enabled && !c.API.AdminReachable && !slices.ContainsFunc(connectors.KindNames(), c.On) {
+	if !c.Connectors.Terminal.Enabled && !c.API.AdminReachable && !slices.ContainsFunc(connectors.KindNames(), c.IsEnabled) {
 		w.add("connectors.terminal.enabled", "people can be reached only while their inbox is open; open one with: daycared inbox; "+
 			"or set connectors.terminal.enabled or api.admin_reachable")
 	}
@@ -51,10 +51,10 @@ func warn(r *report, c *Config) Problems {
 			"then: daycared pair fay --via whatsapp")
 	}
 	for i, a := range c.Agents {
-		w.agent(a, "agents."+strconv.Itoa(i), c)
-		w.tools(c, i)
+		w.warnAgent(a, "agents."+strconv.Itoa(i), c)
+		w.warnTools(c, i)
 	}
-	w.same(c.Agents, c.People)
+	w.warnShared(c.Agents, c.People)
 	if c.API.AllowSameUser {
 		w.add("api.allow_same_user", "api.allow_same_user is on: whatever runs as an account that decides can allow what it asked "+
 			"itself; switch it off, except for trying daycared out")
@@ -72,7 +72,7 @@ func warn(r *report, c *Config) Problems {
 		w.add("people", "%s decide at admin.sock alone, and without api.admin_group only root and the daemon's own account reach it; "+
 			"name a group that they are in, or give them a channel", strings.Join(names, " and "))
 	}
-	w.listener(c.API)
+	w.warnListener(c.API)
 	return w.warnings
 }
 
@@ -86,20 +86,20 @@ func (w *warner) add(path, format string, args ...any) {
 	w.warnings = append(w.warnings, w.problem(path, format, args...))
 }
 
-// person warns of a person's settings without effect: no address, no such channel, no route.
-func (w *warner) person(p Person, path string, c *Config) {
+// warnPerson warns of a person's settings without effect: no address, no such channel, no route.
+func (w *warner) warnPerson(p Person, path string, c *Config) {
 	reached, lacks := p.User != "", []string{}
 	for _, kind := range connectors.KindNames() {
-		if c.On(kind) && p.Addresses[kind] != "" {
+		if c.IsEnabled(kind) && p.Addresses[kind] != "" {
 			reached = true
-		} else if c.On(kind) {
+		} else if c.IsEnabled(kind) {
 			lacks = append(lacks, kind)
 		}
 	}
 	switch all := connectors.KindNames(); {
 	case reached:
 		for i, channel := range p.Via {
-			if !c.On(channel) {
+			if !c.IsEnabled(channel) {
 				w.add(path+".via."+strconv.Itoa(i), "%[1]s is passed over, since connectors.%[1]s.enabled is false", channel)
 			}
 		}
@@ -116,7 +116,7 @@ func (w *warner) person(p Person, path string, c *Config) {
 		w.add(path, "%s has no user, and of %s none that is switched on: nothing can reach them", quote(p.Name), list("and", all))
 	}
 	for _, kind := range connectors.KindNames()[1:] { // people often get an account of the first before it is enabled
-		if p.User != "" && p.Addresses[kind] != "" && !c.On(kind) && !slices.Contains(p.Via, kind) {
+		if p.User != "" && p.Addresses[kind] != "" && !c.IsEnabled(kind) && !slices.Contains(p.Via, kind) {
 			w.add(path+"."+kind, "%s is not asked there, since connectors.%s.enabled is false", quote(p.Name), kind)
 		}
 	}
@@ -131,8 +131,8 @@ func list(last string, words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }
 
-// route warns of a route's settings without effect.
-func (w *warner) route(t Route, path string, c *Config) {
+// warnRoute warns of a route's settings without effect.
+func (w *warner) warnRoute(t Route, path string, c *Config) {
 	counted := func(k permissions.Kind) bool { return k != permissions.KindClarification } // of pauses, only confirmations
 	if t.Quorum > 1 && len(t.Kinds) > 0 && !slices.ContainsFunc(t.Kinds, counted) {
 		w.add(path+".quorum", "a quorum of %d means nothing for questions: their first answer counts", t.Quorum)
@@ -165,8 +165,8 @@ func (w *warner) route(t Route, path string, c *Config) {
 	}
 }
 
-// times warns of times that are over before they begin, and of limits without effect.
-func (w *warner) times(c *Config) {
+// warnTimes warns of times that are over before they begin, and of limits without effect.
+func (w *warner) warnTimes(c *Config) {
 	longest := c.Approvals.MaxTimeout
 	for _, t := range c.Routes {
 		longest = max(longest, t.Timeout)
@@ -177,21 +177,21 @@ func (w *warner) times(c *Config) {
 				"or a share, as in 50%%", when, formatDuration(longest))
 		}
 	}
-	if l := c.Limits; l.PendingPerCaller > l.PendingTotal && w.given("limits.pending_per_caller") {
+	if l := c.Limits; l.PendingPerCaller > l.PendingTotal && w.isSet("limits.pending_per_caller") {
 		w.add("limits.pending_per_caller", "one caller never has %d waiting, since limits.pending_total is %d; write a smaller number, or "+
 			"raise the other", l.PendingPerCaller, l.PendingTotal)
 	}
 }
 
-// same warns of settings that two agents share, and of agents named like a person.
-func (w *warner) same(agents []Agent, people []Person) {
+// warnShared warns of settings that two agents share, and of agents named like a person.
+func (w *warner) warnShared(agents []Agent, people []Person) {
 	first := map[string]int{}
 	for i, a := range agents {
 		path := "agents." + strconv.Itoa(i)
 		if slices.ContainsFunc(people, func(p Person) bool { return strings.EqualFold(p.Name, a.Name) }) {
 			w.add(path+".name", "a person is called %s as well, and cards cannot tell the two apart; give one another name", quote(a.Name))
 		}
-		if !w.given(path + ".workspace") {
+		if !w.isSet(path + ".workspace") {
 			continue // none, or the parent's
 		}
 		if j, taken := first[a.Workspace]; taken {
@@ -203,8 +203,8 @@ func (w *warner) same(agents []Agent, people []Person) {
 	}
 }
 
-// agent warns of an agent's settings that hardly work, or that let others read its data. Inherited values are filled in already.
-func (w *warner) agent(a Agent, path string, c *Config) {
+// warnAgent warns of an agent's settings that hardly work, or that let others read its data. Inherited values are filled in already.
+func (w *warner) warnAgent(a Agent, path string, c *Config) {
 	if a.Workspace == "" {
 		w.add(path, "%s has no workspace: its relative paths lead nowhere, and it asks for every file", quote(a.Name))
 	}
@@ -215,7 +215,7 @@ func (w *warner) agent(a Agent, path string, c *Config) {
 		if parent.Name != a.Parent {
 			continue
 		}
-		held := append(parent.Holds(), permissions.Workspace)
+		held := append(parent.GrantedTags(), permissions.Workspace)
 		for i, t := range a.Schedule.Needs {
 			if len(permissions.Missing([]permissions.Tag{t}, held)) > 0 {
 				w.add(fmt.Sprintf("%s.schedule.needs.%d", path, i), "%s has no %s by the configuration: %s gets it only while "+

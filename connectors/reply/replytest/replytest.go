@@ -106,7 +106,7 @@ func Waiting(at time.Time) []reply.Open {
 }
 
 // Outcome is what a message says, as the tables write it.
-func Outcome(said reply.Said) string {
+func Outcome(said reply.Result) string {
 	var words []string
 	for _, d := range said.Decisions {
 		text := d.Code + " " + string(d.Answer)
@@ -136,7 +136,7 @@ func Outcome(said reply.Said) string {
 		return Unknown + strings.Join(said.Unknown, " ")
 	case len(said.Unknown) > 0:
 		return NotThere
-	case said.Say != "":
+	case said.Reply != "":
 		return Told
 	}
 	return Nothing
