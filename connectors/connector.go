@@ -2,11 +2,11 @@
 // and passes on what people do. It makes no requests and decides nothing: it hands a [Decision] to its [Inbound], which
 // looks up the request, checks who may decide it, and commits.
 //
-// The core interface requires only what every channel can do. Everything else is an optional interface, found by type
-// assertion ([Editor], [BurstSender], [ReachabilityChecker], [Notifier], [FitChecker], [AddressChecker], [MessageIDAllocator],
-// [MessageSender], [TypingIndicator], [Screen], [EphemeralChannel], [GroupChannel]); the engine degrades gracefully without it. connectortest
-// holds the suite that every connector passes. The pure parts are card (a request to text), talk (an agent's message to
-// text) and reply (text to an answer).
+// The core interface requires only what every channel can do. Everything else is an optional interface, found by type assertion ([Editor],
+// [BurstSender], [ReachabilityChecker], [Notifier], [FitChecker], [AddressChecker], [MessageIDAllocator], [MessageSender],
+// [TypingIndicator], [Screen], [EphemeralChannel], [GroupChannel]); the engine degrades gracefully without it. connectortest holds the
+// suite that every connector passes. The pure parts are card (a request to text), talk (an agent's message to text) and reply (text to an
+// answer).
 package connectors
 
 import (

@@ -31,7 +31,7 @@ func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permiss
 		if err := e.stillAllowed(r); err != nil {
 			return permissions.RequestView{}, err
 		}
-		if r.LapsedAt.IsZero() && !caller.IsOurs() && e.past(r) {
+		if r.LapsedAt.IsZero() && !caller.IsOurs() && e.isTooOld(r) {
 			return permissions.RequestView{}, permissions.ApprovalOver()
 		}
 	}

@@ -40,7 +40,7 @@ type dialogMode int
 const (
 	never     dialogMode = iota
 	byCalling            // by a request on the same connection during the call
-	byResult             // by the result of its call, see rounds
+	byResult             // by the result of its call, see resultAsksSince
 )
 
 func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permissions.Caller, about question, q permissions.Request) *dialog {

@@ -195,7 +195,7 @@ const (
 	toastTime, toastTry = 15 * time.Second, 4 * time.Second
 )
 
-// inBackground sends in the background, so that updates are not held up. It retries until it succeeds or asideTime is over, which
+// inBackground sends in the background, so that updates are not held up. It retries until it succeeds or backgroundTime is over, which
 // is shortened to farewell once ctx ends. A failure does not change any decision.
 func (c *Connector) inBackground(ctx context.Context, send func(context.Context) error) {
 	c.work.Go(func() {

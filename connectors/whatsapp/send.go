@@ -419,7 +419,7 @@ const (
 	stopGrace = 500 * time.Millisecond
 )
 
-// inBackground sends in the background, so that nothing waits for it. It retries for asideTime, or for farewell once ctx ends.
+// inBackground sends in the background, so that nothing waits for it. It retries for backgroundTime, or for stopGrace once ctx ends.
 func (c *Connector) inBackground(ctx context.Context, send func(context.Context) error) {
 	c.inBackgroundAfter(ctx, 0, send)
 }

@@ -301,8 +301,8 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// filesInPatch returns the files that a patch names: one for apply_patch, or of diff or git. What stands before a name is read as by the most
-// lenient of those that apply patches.
+// filesInPatch returns the files that a patch names: one for apply_patch, or of diff or git. What stands before a name is read as by
+// the most lenient of those that apply patches.
 func filesInPatch(text string) (files []string) {
 	for _, name := range namesInPatch(text) {
 		if of, rest, below := strings.Cut(name, "/"); below && rest != "" && (of == "a" || of == "b") {

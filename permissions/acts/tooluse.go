@@ -24,7 +24,7 @@ const (
 	RunsInSession Verb = "runs_in_session" // a command, in a shell that keeps its folder and variables from one call to the next
 	RunsElsewhere Verb = "runs_elsewhere"  // a command, in a folder that is not told; [Runs] if it is
 	Types         Verb = "types"           // of tools.txt alone: a text into a shell that runs already, which is [RunsInSession]
-	Expands       Verb = "expands"         // of tools.txt alone: a text in which @NAME stands for a file that the agent reads, which is [Calls]
+	Expands       Verb = "expands"         // of tools.txt alone: a text in which @NAME names a file that the agent reads, which is [Calls]
 	Views         Verb = "reads"           // a file or folder
 	Lists         Verb = "lists"           // files by a pattern
 	Writes        Verb = "writes"          // a file
