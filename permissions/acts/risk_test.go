@@ -726,7 +726,7 @@ func TestFilesThatATextMentionsAreRead(t *testing.T) {
 // TestAPatchMayNameAFileOfOneLetter, which is no folder of git's.
 func TestAPatchMayNameAFileOfOneLetter(t *testing.T) {
 	for name, want := range map[string]string{"a": "a", "b": "b", "a/": "a/", "b/": "b/", "a/x": "x", "a/b/x": "b/x", "ab/x": "ab/x"} {
-		if got := patched("--- /dev/null\n+++ " + name + "\n@@ -0,0 +1 @@\n+x\n"); !slices.Contains(got, want) {
+		if got := filesInPatch("--- /dev/null\n+++ " + name + "\n@@ -0,0 +1 @@\n+x\n"); !slices.Contains(got, want) {
 			t.Errorf("of %q: %q", name, got)
 		}
 	}
