@@ -83,8 +83,9 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 		`Agent {"subagent_type":"heads"}`:     `"hook.commands":["",0],"hook.files":["F/.claude/agents/heads.md"]`,
 		`Agent {"subagent_type":"flow"}`:      `"hook.commands":["",0],"hook.files":["F/.claude/agents/flow.md"]`,
 		`Skill {"skill":"reads"}`:             `"hook.files":["F/.claude/skills/reads/SKILL.md"],"hook.mentions":["secrets/at","~/x"]`,
-		`Skill {"skill":"none"}`:              "",
-		`Skill {"skill":"../agents/helper"}`:  "",
+		`Skill {"skill":"none"}`:              `"hook.commands":["",0]`,
+		`Skill {"skill":"../agents/helper"}`:  `"hook.commands":["",0]`,
+		`Agent {"subagent_type":"Explore"}`:   "",
 		`mcp__x__skill {"skill":"notes"}`:     "",
 		`Agent {"prompt":"notes and /notes"}`: "",
 	} {

@@ -48,14 +48,18 @@ func (c *Call) lookAtSkills() {
 		return
 	}
 	var names, commands, mentions []string
+	agent := false // one of the program's own has no file
 	for _, member := range []string{"skill", "name", "command", "prompt", "subagent_type", "agent_type", "agent_name", "agentName"} {
 		text := all.optionalText(member)
 		name, _, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(text, "/ ")), " ")
 		if name != "" && (member != "prompt" || strings.HasPrefix(text, "/")) {
+			agent = agent || strings.Contains(member, "agent")
 			names = append(names, name, name[strings.LastIndex(name, ":")+1:]) // of a plugin, or of a folder of commands
 		}
 	}
-	files, more := c.filesOf(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	files, more := c.filesOf(names)
+	more = more || files == nil && len(names) > 0 && !agent
 	for _, file := range files {
 		text, whole := readText(file)
 		first := head.FindString(text)
@@ -72,7 +76,10 @@ func (c *Call) lookAtSkills() {
 	if len(text) > maxFileCommands {
 		text, more = strings.ToValidUTF8(text[:maxFileCommands], ""), true
 	}
-	added := map[string]any{hookPrefix + "files": files}
+	added := map[string]any{}
+	if files != nil {
+		added[hookPrefix+"files"] = files
+	}
 	if len(mentions) > 0 {
 		added[acts.FileMentions] = mentions[:min(len(mentions), maxMentions)]
 		more = more || len(mentions) > maxMentions
@@ -84,7 +91,7 @@ func (c *Call) lookAtSkills() {
 		added[acts.FileCommands] = text
 	}
 	for member, value := range added {
-		if text, err := json.Marshal(value); err == nil && files != nil {
+		if text, err := json.Marshal(value); err == nil {
 			all[member] = text
 		}
 	}
