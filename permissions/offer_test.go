@@ -172,7 +172,9 @@ func TestEachSuggestionIsAllowedOnce(t *testing.T) {
 // TestWhatFollowsFilesIsAllowedOnce: the files may say something else the next time.
 func TestWhatFollowsFilesIsAllowedOnce(t *testing.T) {
 	all := []Scope{SessionTool, Session, For(time.Minute), Always, Rule}
-	for tool, want := range map[string]int{"Skill": 2, "activate_skill": 2, "Agent": 2, "Task": 2, "CronCreate": 2, "run_task": 2, "mcp__x__skill": 6} {
+	for tool, want := range map[string]int{
+		"Skill": 2, "activate_skill": 2, "Agent": 2, "Task": 2, "CronCreate": 2, "run_task": 2, "mcp__x__skill": 6,
+	} {
 		r := Request{Kind: KindTool, Tool: tool, Hook: "claude-code", Session: "s", Caller: Caller{Name: "fay"}, Input: []byte("{}")}
 		if got := Offer(r, all, Scope{}); len(got) != want {
 			t.Errorf("%s: %v", tool, got)

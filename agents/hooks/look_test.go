@@ -71,7 +71,8 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 		}
 	}
 	for call, want := range map[string]string{
-		`Skill {"skill":"notes"}`:             `"hook.commands":["rm -r x\nmake it\necho hook",0],"hook.files":["F/.claude/skills/notes/SKILL.md"]`,
+		`Skill {"skill":"notes"}`: `"hook.commands":["rm -r x\nmake it\necho hook",0],` +
+			`"hook.files":["F/.claude/skills/notes/SKILL.md"]`,
 		`Skill {"skill":"named"}`:             `"hook.commands":"touch y","hook.files":["F/.claude/skills/other/SKILL.md"]`,
 		`Agent {"subagent_type":"helper"}`:    `"hook.files":["F/.claude/agents/helper.md"]`,
 		`Skill {"skill":"git:fix"}`:           `"hook.commands":"git diff","hook.files":["F/.gemini/commands/git/fix.toml"]`,

@@ -182,20 +182,7 @@ func (s *sheet) addContext(r permissions.Request, all []act, o Options) {
 		s.row(o.Text("It also needs:"))
 		s.block(Action, "", tags(r.Missing(), o))
 	}
-	leads := r.Symlinks()
-	for _, name := range slices.Sorted(maps.Keys(leads)) {
-		says := name
-		if r.Cwd != "" {
-			says = strings.TrimPrefix(name, r.Cwd+"/")
-		}
-		s.row(o.Sprintf("As the hook says, %s leads to %s.", codeSpan(quoteName(says)), codeSpan(quoteName(leads[name]))))
-	}
-	if r.LeadsUnknown() {
-		s.row(o.Text("The hook could not look at every file that it names: one may lead elsewhere."))
-	}
-	if slices.ContainsFunc(r.ToolNames(), permissions.FollowsFiles) {
-		s.row(o.Text("It does what its agent's files say: of commands in them nobody is asked."))
-	}
+	s.addFiles(r, o)
 	s.in = inEnvironment
 	s.addEnvironment(r)
 	s.in = inWarnings
@@ -239,6 +226,24 @@ func (s *sheet) addContext(r permissions.Request, all []act, o Options) {
 		label = plan
 	}
 	s.addWords(label, r.Details, o)
+}
+
+// addFiles adds what is known of the files of a call beside what it says.
+func (s *sheet) addFiles(r permissions.Request, o Options) {
+	leads := r.Symlinks()
+	for _, name := range slices.Sorted(maps.Keys(leads)) {
+		says := name
+		if r.Cwd != "" {
+			says = strings.TrimPrefix(name, r.Cwd+"/")
+		}
+		s.row(o.Sprintf("As the hook says, %s leads to %s.", codeSpan(quoteName(says)), codeSpan(quoteName(leads[name]))))
+	}
+	if r.LeadsUnknown() {
+		s.row(o.Text("The hook could not look at every file that it names: one may lead elsewhere."))
+	}
+	if slices.ContainsFunc(r.ToolNames(), permissions.FollowsFiles) {
+		s.row(o.Text("It does what its agent's files say: of commands in them nobody is asked."))
+	}
 }
 
 // addWords adds an agent's words. The reason needs no label, except below other words.

@@ -1,8 +1,6 @@
 package conversation
 
 import (
-	"context"
-
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions/i18n"
 )
@@ -21,11 +19,6 @@ func (p Pairing) place(in i18n.Language) string {
 		return in.Text("here")
 	}
 	return in.Sprintf("on %s", p.Shown(p.Host))
-}
-
-// AwaitCandidate is [connectors.Pairer].
-func (p Pairing) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
-	return p.AwaitCandidate(ctx, code)
 }
 
 // Dismiss is [connectors.Pairer].
