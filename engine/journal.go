@@ -133,13 +133,13 @@ const heartbeatEvery = 30 * time.Second
 // heartbeat records that the daemon runs, until ctx ends. A failure waits for the next interval.
 func (j *journal) heartbeat(ctx context.Context) error {
 	for wait := shared.RetryDelay; timing.Pause(ctx, wait) == nil; wait = heartbeatEvery {
-		if _, err := j.store.Heartbeat(ctx, j.ReceivedUntil(false)); err != nil && ctx.Err() == nil {
+		if _, err := j.store.Heartbeat(ctx, j.AllReceivedUntil(false)); err != nil && ctx.Err() == nil {
 			j.log.Debug("write heartbeat", "err", err)
 		}
 	}
 	last, done := shared.Noting(ctx)
 	defer done()
-	_, _ = j.store.Heartbeat(last, j.ReceivedUntil(true)) // after a failure the downtime looks longer than it was
+	_, _ = j.store.Heartbeat(last, j.AllReceivedUntil(true)) // after a failure the downtime looks longer than it was
 	return nil
 }
 

@@ -268,8 +268,8 @@ func (d *Dispatch) relay(ctx context.Context, feed *registry.Feed) {
 	}
 }
 
-// ReceivedUntil returns until when everything that people did has arrived; zero while a channel does not know.
-func (d *Dispatch) ReceivedUntil(stops bool) time.Time {
+// AllReceivedUntil returns until when everything that people did has arrived; zero while a channel does not know.
+func (d *Dispatch) AllReceivedUntil(stops bool) time.Time {
 	at := d.clock.Now()
 	for _, c := range d.dispatchers {
 		if h, knows := c.connector.(connectors.ReceiptTracker); knows {
