@@ -241,6 +241,8 @@ type Burst struct {
 	To     Person
 	Items  []Item // also settled ones
 	Joined int    // how many of them were not listed before
+	// Begins, unless it is nil, is called by SendBurst and EditBurst when its turn has come, right before the request to the channel.
+	Begins func()
 }
 
 // MaxBurst limits the requests of a [Burst].
@@ -251,6 +253,13 @@ type Item struct {
 	Prompt
 	Seen   bool // it was opened, or stands whole in the list
 	Hidden bool // what it wants is on no card, see [BurstSender]
+}
+
+// Begin calls Begins.
+func (b Burst) Begin() {
+	if b.Begins != nil {
+		b.Begins()
+	}
 }
 
 // Digest is of what b lists: it changes when a request joins, not when one is settled.

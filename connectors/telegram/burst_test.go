@@ -440,3 +440,41 @@ func TestAnEntryOfAListThatIsGoneIsAllowedOnceItsCardHasCome(t *testing.T) {
 	s.phones["fay"].Writes("yes " + code)
 	s.get(calls[0], permissions.Approved)
 }
+
+// TestWhatAListThatIsNotSentHasIsNotShown: while a list is refused, or waits for its turn, nothing in it can be allowed by its code.
+func TestWhatAListThatIsNotSentHasIsNotShown(t *testing.T) {
+	s := newEnv(t, few)
+	for _, name := range []string{"first", "second"} {
+		s.ask(network(name))
+		s.card("fay", name)
+	}
+	s.until("the cards are noted", s.upToDate)
+	before := s.called("sendMessage")
+	s.server.FailNext("sendMessage", -1, telegramtest.Refuse(500, "Internal Server Error"))
+	var calls []<-chan ended
+	for i, name := range []string{"third", "fourth"} {
+		calls = append(calls, s.ask(network(name)))
+		s.until("it waits", func() bool {
+			n, err := s.CountPending(t.Context())
+			return err == nil && n == 3+i
+		})
+	}
+	s.until("the list is refused for both", func() bool { return s.called("sendMessage") > before+3 })
+	all, err := s.Pending(t.Context(), operator, "", 10)
+	if err != nil || len(all) != 4 {
+		t.Fatal(all, err)
+	}
+	for range 3 {
+		for _, one := range all[2:] {
+			s.phones["fay"].Writes("yes " + one.Code)
+		}
+		s.drained()
+	}
+	for _, call := range calls {
+		s.waits(call)
+	}
+	s.server.FailNext("sendMessage", 0, telegramtest.BadGateway())
+	s.list(2)
+	s.phones["fay"].Writes("yes " + all[2].Code)
+	s.get(calls[0], permissions.Approved)
+}

@@ -251,6 +251,7 @@ func (c *Connector) SendBurst(ctx context.Context, b connectors.Burst) (string, 
 	if err := c.turn(ctx, at.chat, cards); err != nil {
 		return "", c.sendError(at, b.To, err)
 	}
+	b.Begin()
 	out := c.listed(b, "")
 	params := at.into(out.params())
 	params["disable_notification"] = out.Silent
@@ -282,6 +283,7 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 		part = cards
 		c.listGrowth.Add(at, c.now())
 	}
+	b.Begin()
 	var edited struct {
 		Date int64 `json:"edit_date"`
 	}

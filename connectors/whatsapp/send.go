@@ -173,7 +173,14 @@ func (c *Connector) SendBurst(ctx context.Context, b connectors.Burst) (string, 
 		sent = [2]string{newID(""), c.listed(b)}
 	}
 	r := ref{l.number, sent[0]}
-	err := c.deliverTo(ctx, r, text(sent[1]), func() error { return c.pace.wait(ctx, r.number) })
+	turn := func() error {
+		err := c.pace.wait(ctx, r.number)
+		if err == nil {
+			b.Begin()
+		}
+		return err
+	}
+	err := c.deliverTo(ctx, r, text(sent[1]), turn)
 	if err == nil && c.listed(b) != sent[1] {
 		err = c.EditBurst(ctx, r.String(), b)
 	}
@@ -216,8 +223,15 @@ func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Bur
 	if b.Joined > 0 { // it is how they are shown first
 		turn = func() error { return c.pace.wait(ctx, r.number) }
 	}
+	begins := func() error {
+		err := turn()
+		if err == nil {
+			b.Begin()
+		}
+		return err
+	}
 	m := cli.BuildEdit(address(r.number), r.id, text(c.listed(b)))
-	return c.sendError(b.To, c.deliverTo(ctx, ref{r.number, newID("")}, m, turn))
+	return c.sendError(b.To, c.deliverTo(ctx, ref{r.number, newID("")}, m, begins))
 }
 
 // maxEnds is how many cards [Connector.lastReplies] remembers.

@@ -135,11 +135,12 @@ func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permiss
 	b.Joined = len(copies) - had
 	for i, c := range in {
 		_, b.Items[i].Untitled = l.titled(b.Items[i].Request, c)
-		if b.Items[i].Seen { // else the list has not all of it
-			l.attempted(c, func(a *attempt) { a.began, a.to, a.failed = began, person.Addresses[via], false })
-		}
 	}
-	if ref, err = l.sendList(ctx, ref, b); errors.Is(err, connectors.ErrResend) {
+	b.Begins = func() { l.listing(b, in, false) }
+	if ref, err = l.sendList(ctx, ref, b); err != nil {
+		l.listing(b, in, true)
+	}
+	if errors.Is(err, connectors.ErrResend) {
 		l.newest = burst{}
 		return l.unlist(ctx, in)
 	}
@@ -154,6 +155,16 @@ func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permiss
 		l.newest = burst{ref, l.elapsed(), len(copies)}
 	}
 	return l.noteList(ctx, ref, b, in, sending{redrawn: redrawn, lost: lost}, began)
+}
+
+// listing notes that a list begins to be sent, with all of what stands whole in it, or could not be sent.
+func (l *lane) listing(b connectors.Burst, in []permissions.Copy, failed bool) {
+	began, to := l.service.clock.Stamp(), b.To.Addresses[l.connector.Name()]
+	for i, c := range in {
+		if b.Items[i].Seen { // else the list has not all of it
+			l.attempted(c, func(a *attempt) { a.began, a.to, a.failed = began, to, failed })
+		}
+	}
 }
 
 // noteList notes that a list was sent, or edited, with the copies in it; what is the same of all is in s.
