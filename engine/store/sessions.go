@@ -257,8 +257,8 @@ const (
 		`AND caller >= $1 AND caller < $2 AND session = $3`
 
 	// The grants left are unreadable.
-	endGrantsOfSession = `UPDATE grants SET ended_at = $4, mac = '' WHERE revoked_at = 0 AND ended_at = 0 ` +
-		`AND caller >= $1 AND caller < $2 AND session = $3`
+	endGrantsOfSession = `UPDATE grants SET ended_at = $1, mac = '' WHERE revoked_at = 0 AND ended_at = 0 ` +
+		`AND caller >= $2 AND caller < $3 AND session = $4`
 )
 
 // PendingOfSession implements [engine.Store].
@@ -286,7 +286,7 @@ func (s *Store) EndSessionGrants(ctx context.Context, caller, session string, no
 		for _, g := range ended {
 			s.noteEnd(ctx, t, g, now)
 		}
-		t.exec(ctx, endGrantsOfSession, first, next, session, micros(now))
+		t.exec(ctx, endGrantsOfSession, micros(now), first, next, session)
 		return ended, nil
 	})
 }
