@@ -20,7 +20,7 @@ import (
 )
 
 // notSent is the phrase for people, which channels translate in the daemon.
-var notSent = cmpopts.IgnoreFields(permissions.Refusal{}, "People")
+var notSent = cmpopts.IgnoreFields(permissions.Refusal{}, "ForPerson")
 
 // refusing is a client of a server whose only route answers with err, and that is not ready for the same reason.
 func refusing(t *testing.T, err error) *wire.Client {
