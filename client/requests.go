@@ -317,8 +317,8 @@ func (a *asking) run(ctx context.Context) error {
 			}
 			continue
 		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // the file is perhaps being replaced
-		case (a.row.ID != "" || isAway(err)) && permissions.CodeOf(err) == permissions.CodeBroken && time.Now().Before(a.until):
-			// The request is still pending and may yet be answered, or can be stored later.
+		case permissions.CodeOf(err) == permissions.CodeBroken && (a.row.ID != "" || errors.Is(err, permissions.ErrAway)) &&
+			time.Now().Before(a.until): // the request is still pending and may yet be answered, or can be stored later
 			a.missing(err)
 			wait = 0
 		case !a.met || !wire.IsConnectionError(err):
@@ -333,12 +333,6 @@ func (a *asking) run(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// isAway reports whether err says that the daemon's store can be used again later.
-func isAway(err error) bool {
-	refusal := permissions.AsRefusal(err)
-	return refusal != nil && refusal.After > 0
 }
 
 // missing reports once that the daemon or its store is unavailable.

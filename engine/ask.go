@@ -46,17 +46,11 @@ func (e *Engine) AskDeferred(
 		case errors.Is(err, registry.ErrUsedElsewhere): // or it is over
 			c.anew = true
 			used++
-		case !isAway(err) || !c.waits(ctx, shared.RetryDelay):
+		case !errors.Is(err, permissions.ErrAway) || !c.waits(ctx, shared.RetryDelay):
 			return c.answer, err
 		}
 	}
 	return new(permissions.Request), permissions.Limit(time.Second)
-}
-
-// isAway reports whether the store cannot be reached now, and can be used again by itself.
-func isAway(err error) bool {
-	refusal := permissions.AsRefusal(err)
-	return refusal != nil && refusal.Code == permissions.CodeBroken && refusal.After > 0
 }
 
 // waits reports whether the call still wants an answer after d.
@@ -122,7 +116,7 @@ func (c *call) begin(ctx context.Context) error {
 	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), shared.StoreTime)
 	defer done()
-	if err := c.engine.store.CatchUp(work); err != nil {
+	if err := c.engine.store.CatchUp(work); err != nil { // the turn may have been waited for
 		return shared.Broken(err)
 	}
 	c.name = q.Call

@@ -46,8 +46,10 @@ func (r *Refusal) TextIn(in i18n.Language) string {
 
 func (r *Refusal) Error() string { return r.Text }
 
-// Is matches [ErrRow] if Row is set.
-func (r *Refusal) Is(target error) bool { return r.Row && target == ErrRow }
+// Is matches [ErrRow] if Row is set, and [ErrAway] if the store can be used again later.
+func (r *Refusal) Is(target error) bool {
+	return r.Row && target == ErrRow || r.Code == CodeBroken && r.After > 0 && target == ErrAway
+}
 
 // Code identifies a refusal for programs.
 type Code string

@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,8 +28,8 @@ const maxInline = 32 << 10
 // maxRead is the maximum size in bytes of a file that is read to show what stands around a change.
 const maxRead = 8 << 20
 
-// ReadContext reads, on this machine, the file that the call changes and the history of the agent's session, and adds what people need of
-// them to the question. What cannot be read, or is no plain text file, is left out.
+// ReadContext reads, on this machine, the file that the call changes, those that it follows and the history of the agent's session, and
+// adds what people need of them to the question. What cannot be read, or is no plain text file, is left out.
 func (c *Call) ReadContext() {
 	r := &c.Request
 	c.lookAtSkills()
@@ -41,21 +40,27 @@ func (c *Call) ReadContext() {
 	if !ok || r.AffectedPath == "" || r.AffectedPath != affected(r.Cwd, e.Path) {
 		return
 	}
-	f, err := os.OpenFile(r.AffectedPath, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
-	if errors.Is(err, fs.ErrNotExist) {
+	text, whole, err := readFile(r.AffectedPath, maxRead)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		r.Rows = e.Around("", false)
+	case whole && utf8.ValidString(text) && !strings.Contains(text, "\x00"):
+		r.Rows = e.Around(text, true)
 	}
+}
+
+// readFile returns the beginning of a plain file, of so many bytes at most. whole is false if there is more, or it cannot be read.
+func readFile(name string, most int64) (text string, whole bool, err error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the account's own; a pipe would wait for its writer
 	if err != nil {
-		return
+		return "", false, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return
+		return "", false, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxRead+1))
-	if err == nil && len(text) <= maxRead && utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 {
-		r.Rows = e.Around(string(text), true)
-	}
+	read, err := io.ReadAll(io.LimitReader(f, most+1))
+	return string(read), err == nil && int64(len(read)) <= most, err
 }
 
 // lookElsewhere says of a call in which Gemini CLI is to change a file that is not there that it may change another one: it looks for

@@ -2,13 +2,11 @@ package hooks
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
@@ -17,11 +15,9 @@ import (
 // Skills, commands and agents of a folder or of an account: files with commands that an agent runs when its tool for them is called,
 // without calling a hook for them.
 
-// maxFileCommands is the most bytes of such commands that are shown, and maxFiles the most files that are looked at.
-const maxFileCommands, maxFiles = 4 << 10, 1000
-
-// maxMentions is the most files that such a file may mention.
-const maxMentions = 50
+// maxFileCommands is the most bytes of such commands that are shown, maxFiles the most files that are looked at, and maxMentions the most
+// files that those may mention.
+const maxFileCommands, maxFiles, maxMentions = 4 << 10, 1000, 50
 
 // followed are the places of such files below the folders of agents, as patterns.
 var followed = []string{
@@ -61,7 +57,7 @@ func (c *Call) lookAtSkills() {
 	files, more := c.filesOf(names)
 	more = more || files == nil && len(names) > 0 && !agent
 	for _, file := range files {
-		text, whole := readText(file)
+		text, whole, _ := readFile(file, maxInline) // what cannot be read is not whole
 		first := head.FindString(text)
 		rest := fileCommand.ReplaceAllString(text, "")
 		more = more || !whole || begun.MatchString(rest) || opaque.MatchString(first)
@@ -120,7 +116,7 @@ func (c *Call) filesOf(names []string) (files []string, more bool) {
 					}
 					named := slices.Contains(names, strings.TrimSuffix(at, filepath.Ext(at)))
 					if looked++; !named && looked < maxFiles {
-						text, _ := readText(file)
+						text, _, _ := readFile(file, maxInline) // it is found by its title alone if that can be read
 						title := title.FindStringSubmatch(text)
 						named = len(title) > 1 && slices.Contains(names, title[1])
 					}
@@ -139,17 +135,3 @@ var title = regexp.MustCompile(`(?m)^name:[ \t"']*([^\s"']+)`)
 
 // literal quotes what a pattern of names would not take as it is.
 var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
-
-// readText returns the beginning of a plain file; whole is false if there is more, or it cannot be read.
-func readText(name string) (text string, whole bool) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the account's own; a pipe would wait for its writer
-	if err != nil {
-		return "", false
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", false
-	}
-	read, err := io.ReadAll(io.LimitReader(f, maxInline+1))
-	return string(read), err == nil && len(read) <= maxInline
-}

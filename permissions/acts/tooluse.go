@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -271,21 +270,6 @@ func commandWords(member json.RawMessage) (text string, are bool) {
 	return words(list)
 }
 
-// patchedFiles returns the files of a patch in Codex's format that only adds, updates and moves.
-func patchedFiles(patch string) (files []string, ok bool) {
-	for line := range strings.Lines(patch) {
-		head, name, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		switch {
-		case !strings.HasPrefix(head, "*** ") || slices.Contains([]string{"*** Begin Patch", "*** End Patch", "*** End of File"}, head):
-		case head != "*** Add File" && head != "*** Update File" && head != "*** Move to" || name == "" || filepath.IsAbs(name):
-			return nil, false
-		default:
-			files = append(files, name)
-		}
-	}
-	return files, len(files) > 0
-}
-
 // HostOf returns the host of an http or https address in lower case, with its port unless that is the usual one; empty for everything
 // that programs may read in different ways.
 func HostOf(address string) string {
@@ -315,4 +299,14 @@ func isPlainHost(host string) bool {
 		return err == nil && at.Is4()
 	}
 	return true
+}
+
+// SocketHost returns the host of a name that bash opens as a connection, as in /dev/tcp/HOST/PORT.
+func SocketHost(name string) (host string, is bool) {
+	for _, of := range []string{"/dev/tcp/", "/dev/udp/"} {
+		if rest, is := strings.CutPrefix(name, of); is {
+			return HostOf("http://" + strings.Replace(rest, "/", ":", 1)), true
+		}
+	}
+	return "", false
 }

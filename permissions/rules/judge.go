@@ -246,7 +246,7 @@ func (j *judge) allowedWith(i item, granted *Set) (got Judged, exact bool) {
 
 // restrictsFiles reports whether a deny or ask rule for the call is about files.
 func (j *judge) restrictsFiles() bool {
-	return slices.ContainsFunc(j.restricting(), func(p *pattern) bool { return p.rule.applies(j) })
+	return slices.ContainsFunc(j.guarding, func(p *pattern) bool { return p.rule.applies(j) })
 }
 
 // restrictsHosts reports whether a deny or ask rule is about hosts.
@@ -427,7 +427,7 @@ func (j *judge) addAct(a *acts.Act) {
 	}
 	switch a.Kind {
 	case acts.Read, acts.Write:
-		if host, is := socket(a.Words[0]); is {
+		if host, is := acts.SocketHost(a.Words[0]); is {
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: host})
 			return
 		}
@@ -468,16 +468,6 @@ func (j *judge) addAct(a *acts.Act) {
 			j.addOperands(inner, true)
 		}
 	}
-}
-
-// socket returns the host of a name that bash opens as a connection.
-func socket(name string) (host string, is bool) {
-	for _, of := range []string{"/dev/tcp/", "/dev/udp/"} {
-		if rest, is := strings.CutPrefix(name, of); is {
-			return acts.HostOf("http://" + strings.Replace(rest, "/", ":", 1)), true
-		}
-	}
-	return "", false
 }
 
 // applies reports whether a rule's conditions are met.

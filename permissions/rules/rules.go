@@ -48,6 +48,7 @@ type Set struct {
 	programs map[Effect]map[string][]*pattern          // of patterns that run
 	others   map[Effect]map[kind][]*pattern            // of hosts and tools
 	paths    map[Effect]map[kind]map[string][]*pattern // of files, by a part that their names have; empty: by none
+	guarding []*pattern                                // of files, of deny and ask rules
 }
 
 func newSet() *Set {
@@ -113,7 +114,9 @@ func (s *Set) index(p *pattern) {
 	switch p.kind {
 	case reads, writes:
 		key := p.path.key()
-		s.paths[e][p.kind][key] = append(s.paths[e][p.kind][key], p)
+		if s.paths[e][p.kind][key] = append(s.paths[e][p.kind][key], p); e != Allow {
+			s.guarding = append(s.guarding, p)
+		}
 		return
 	case fetches, tools:
 		s.others[e][p.kind] = append(s.others[e][p.kind], p)

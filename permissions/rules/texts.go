@@ -220,7 +220,7 @@ func (j *judge) filesWithin(text string, in []string, may bool) {
 	})
 	small := strings.ToLower(text)
 	var words []string // once they are needed
-	for _, p := range j.restricting() {
+	for _, p := range j.guarding {
 		part := p.path.longest()
 		if part == "" || !strings.Contains(small, part) || p.path.fitsAll() {
 			continue
@@ -240,18 +240,6 @@ func (j *judge) filesWithin(text string, in []string, may bool) {
 		j.items = j.items[:maxItems]
 		j.addDoubt(tooManyTexts)
 	}
-}
-
-// restricting returns the patterns of files of deny and ask rules.
-func (s *Set) restricting() (all []*pattern) {
-	for _, e := range []Effect{Deny, Ask} {
-		for _, k := range []kind{reads, writes} {
-			for _, some := range s.paths[e][k] {
-				all = append(all, some...)
-			}
-		}
-	}
-	return all
 }
 
 // longest returns the longest piece of a name, in small letters, that every file has that the pattern fits.
