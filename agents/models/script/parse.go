@@ -14,18 +14,18 @@ import (
 )
 
 // written is a script as it is written.
-type written struct{ Turns []writtenTurn }
+type written struct{ Turns []turn }
 
-type writtenTurn struct {
+type turn struct {
 	Name                string
-	After               words
+	After               words // none: any
 	Said, Asked, Result expression
-	Error               *bool
+	Error               *bool // of the newest results
 	Say                 string
-	Calls               []writtenCall
+	Calls               []call
 }
 
-type writtenCall struct {
+type call struct {
 	Tool  string
 	Input input
 }
@@ -108,28 +108,22 @@ func (m *Model) parse(data []byte) error {
 			return at(n, "the turn %s says nothing and calls nothing", w.Name)
 		case w.Said.Regexp != nil && (w.Result.Regexp != nil || w.Error != nil):
 			return at(n, "the newest message of %s cannot be a person's and results; asked looks further back", w.Name)
-		case slices.ContainsFunc(w.Calls, func(c writtenCall) bool { return c.Tool == "" }):
+		case slices.ContainsFunc(w.Calls, func(c call) bool { return c.Tool == "" }):
 			return at(n, "each call of %s names its tool", w.Name)
 		}
 		if err := checkPlaces(n, w.Say); err != nil {
 			return err
 		}
-		t := turn{name: w.Name, after: w.After, said: w.Said.Regexp, asked: w.Asked.Regexp, result: w.Result.Regexp, failed: w.Error, say: w.Say}
-		for _, c := range w.Calls {
-			if c.Input == nil {
-				c.Input = input{}
-			}
-			t.calls = append(t.calls, call{c.Tool, map[string]any(c.Input)})
-		}
-		names, m.turns = append(names, t.name), append(m.turns, t)
+		names = append(names, w.Name)
 	}
-	for i, t := range m.turns {
-		for _, before := range t.after {
+	for i, t := range all.Turns {
+		for _, before := range t.After {
 			if !slices.Contains(names, before) {
 				return at(&nodes.Turns[i], "there is no turn %s", before)
 			}
 		}
 	}
+	m.turns = all.Turns
 	return nil
 }
 

@@ -104,7 +104,7 @@ func (m *Model) last(messages []models.Message) string {
 			}
 		}
 		if t, _ := m.next(before, situationOf(messages[:i])); t != nil {
-			before = t.name
+			before = t.Name
 		}
 	}
 	return before
@@ -113,7 +113,7 @@ func (m *Model) last(messages []models.Message) string {
 // played is the turn of a call, by its id.
 func (m *Model) played(id string) (name string, ok bool) {
 	name, _, _ = strings.Cut(id, "-")
-	return name, slices.ContainsFunc(m.turns, func(t turn) bool { return t.name == name })
+	return name, slices.ContainsFunc(m.turns, func(t turn) bool { return t.Name == name })
 }
 
 // next is the first turn whose conditions hold, with the matches of its groups.
@@ -136,20 +136,6 @@ func clip(text string) string {
 }
 
 const start = "start"
-
-type turn struct {
-	name                string
-	after               []string // none: any
-	said, asked, result *regexp.Regexp
-	failed              *bool // of the newest results
-	say                 string
-	calls               []call
-}
-
-type call struct {
-	tool  string
-	input any
-}
 
 // situation is what the conditions are checked against.
 type situation struct {
@@ -197,24 +183,24 @@ func (s situation) text(n int) string {
 
 // fits reports whether the turn's conditions hold, and returns the matches of its groups.
 func (t *turn) fits(before string, now situation) (groups []string, ok bool) {
-	if len(t.after) > 0 && !slices.Contains(t.after, before) {
+	if len(t.After) > 0 && !slices.Contains(t.After, before) {
 		return nil, false
 	}
-	if t.asked != nil {
-		if groups = t.asked.FindStringSubmatch(now.said); groups == nil {
+	if t.Asked.Regexp != nil {
+		if groups = t.Asked.FindStringSubmatch(now.said); groups == nil {
 			return nil, false
 		}
 	}
-	if t.said != nil {
-		if groups = t.said.FindStringSubmatch(now.said); groups == nil || !now.fresh {
+	if t.Said.Regexp != nil {
+		if groups = t.Said.FindStringSubmatch(now.said); groups == nil || !now.fresh {
 			return nil, false
 		}
 	}
-	if t.result != nil {
+	if t.Result.Regexp != nil {
 		groups = nil
 		for _, r := range now.results {
 			if groups == nil {
-				groups = t.result.FindStringSubmatch(r.Text)
+				groups = t.Result.FindStringSubmatch(r.Text)
 			}
 		}
 		if groups == nil {
@@ -222,7 +208,7 @@ func (t *turn) fits(before string, now situation) (groups []string, ok bool) {
 		}
 	}
 	failed := slices.ContainsFunc(now.results, func(r models.Result) bool { return r.Error })
-	if t.failed != nil && (len(now.results) == 0 || failed != *t.failed) {
+	if t.Error != nil && (len(now.results) == 0 || failed != *t.Error) {
 		return nil, false
 	}
 	return groups, true
@@ -230,10 +216,10 @@ func (t *turn) fits(before string, now situation) (groups []string, ok bool) {
 
 // reply is the turn's reply. before is the number of earlier calls.
 func (t *turn) reply(now situation, groups []string, before int) models.Reply {
-	reply := models.Reply{Text: fill(t.say, now, groups)}
-	for i, c := range t.calls {
+	reply := models.Reply{Text: fill(t.Say, now, groups)}
+	for i, c := range t.Calls {
 		reply.Calls = append(reply.Calls, models.Call{
-			ID: fmt.Sprintf("%s-%d", t.name, before+i+1), Tool: c.tool, Input: write(fillAll(c.input, now, groups)),
+			ID: fmt.Sprintf("%s-%d", t.Name, before+i+1), Tool: c.Tool, Input: write(fillAll(map[string]any(c.Input), now, groups)),
 		})
 	}
 	return reply
