@@ -334,12 +334,11 @@ func (c *CLI) newKeyCommand() *cobra.Command {
 		if _, err := os.Stat(filepath.Join(paths.DataDir, storeName)); err != nil && paths.Database == "" {
 			return fmt.Errorf("there is no store to make a key for: %w", err)
 		}
-		dir, err := openDataDir(paths.DataDir, c.UID, "")
+		o, release, err := c.lockStore(paths)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = dir.Close() }() // it is released when the process ends
-		o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
+		defer release()
 		o.NewKey = true
 		rows, err := store.Open(cmd.Context(), o)
 		if err != nil {
