@@ -549,11 +549,11 @@ type Pairer interface {
 
 // Invitation is a link that pairs one account.
 type Invitation struct {
-	Code string
-	Link string
-	// How says what the invited person does. It stands between their name and the link: "presses Start behind this link".
-	How   string
-	Until time.Time // when the link expires
+	Code string `json:"code"`
+	Link string `json:"link"`
+	// How stands between the name of the invited person and the link: "presses Start behind this link".
+	How   string    `json:"how" doc:"what the person does, to follow their name and to be followed by the link"`
+	Until time.Time `json:"until"` // when the link expires
 }
 
 // PairingCandidate is an account that used a link.

@@ -127,10 +127,10 @@ const (
 
 // Presence is one of our own agents as its person sees it.
 type Presence struct {
-	Agent       string
-	Foreground  bool // it receives its person's messages
-	Activity    Activity
-	Undelivered int // undelivered messages
+	Agent       string   `json:"agent"`
+	Foreground  bool     `json:"foreground" doc:"messages go to it"`
+	Activity    Activity `json:"activity"`
+	Undelivered int      `json:"unheard" doc:"messages that it does not have yet"`
 }
 
 // IsIdle reports whether the agent works on nothing and has nothing to begin.

@@ -13,16 +13,8 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/talk"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
-
-type presence struct {
-	Agent       string               `json:"agent"`
-	Foreground  bool                 `json:"foreground" doc:"messages go to it"`
-	Activity    permissions.Activity `json:"activity"`
-	Undelivered int                  `json:"unheard" doc:"messages that it does not have yet"`
-}
 
 type (
 	writing struct {
@@ -68,9 +60,8 @@ func (r *routes) registerChat() {
 		return obeying{Agent: agent}, err
 	})
 	agents := get("agents", "/v1/agents", "List the agents that the caller can write to here")
-	serveTalker(r, agents, func(ctx context.Context, id connectors.Identity, _ string, _ *struct{}) ([]presence, error) {
-		found, err := r.engine.Agents(ctx, id)
-		return wire.Map(found, func(p permissions.Presence) presence { return presence(p) }), err
+	serveTalker(r, agents, func(ctx context.Context, id connectors.Identity, _ string, _ *struct{}) ([]permissions.Presence, error) {
+		return r.engine.Agents(ctx, id)
 	})
 }
 
@@ -98,8 +89,7 @@ func (c *Client) OnMessage(ctx context.Context, m connectors.Message) error {
 
 // Agents lists the agents that this account can write to here; without any, the refusal is [permissions.CodeNoAgent].
 func (c *Client) Agents(ctx context.Context, _ connectors.Identity) ([]permissions.Presence, error) {
-	list, err := fetch[[]presence](ctx, c, "/v1/agents")
-	return wire.Map(list, func(p presence) permissions.Presence { return permissions.Presence(p) }), err
+	return fetch[[]permissions.Presence](ctx, c, "/v1/agents")
 }
 
 // Use brings the agent of that name to the foreground for this account, and returns its name.

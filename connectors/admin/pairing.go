@@ -13,14 +13,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Invitation is the JSON form of a link that pairs one account.
-type Invitation struct {
-	Code  string    `json:"code"`
-	Link  string    `json:"link"`
-	How   string    `json:"how" doc:"what the person does, to follow their name and to be followed by the link"`
-	Until time.Time `json:"until"`
-}
-
 // Guest is the JSON form of an account that used a link.
 type Guest struct {
 	Address  string `json:"address"`
@@ -70,9 +62,10 @@ type (
 // registerPairing registers the operator's routes of pairing.
 func (r *routes) registerPairing() {
 	invite := post("invite", "/v1/pairings", "Make a link that enrols somebody")
-	serve(r, invite, func(ctx context.Context, in *inviteInput) (Invitation, error) {
+	serve(r, invite, func(ctx context.Context, in *inviteInput) (connectors.Invitation, error) {
 		i, err := r.engine.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
-		return Invitation{Code: i.Code, Link: i.Link, How: i.How, Until: i.Until.UTC()}, err
+		i.Until = i.Until.UTC()
+		return i, err
 	})
 	serve(r, long(get("guest", "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")), r.guest)
 	pair := post("pair", "/v1/pairings/{code}", "Say that it is the right one")
@@ -124,10 +117,10 @@ func fromPairing(p, was permissions.Pairing) Pairing {
 }
 
 // Invite makes a link by which the person of that name pairs an account.
-func (c *Client) Invite(ctx context.Context, name, via string) (Invitation, error) {
+func (c *Client) Invite(ctx context.Context, name, via string) (connectors.Invitation, error) {
 	var in inviteInput
 	in.Body.Name, in.Body.Via = name, via
-	return ask[Invitation](ctx, c, http.MethodPost, "/v1/pairings", in.Body, wire.MaxWait)
+	return ask[connectors.Invitation](ctx, c, http.MethodPost, "/v1/pairings", in.Body, wire.MaxWait)
 }
 
 // Guest waits until an account has used an invitation's link, or until ctx ends.

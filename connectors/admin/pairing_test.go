@@ -71,7 +71,7 @@ func TestPairingOverTheSocket(t *testing.T) {
 		}
 	}
 	i, err := c.Invite(ctx, "fay", "telegram")
-	check("invited", i, admin.Invitation{Code: "code", Link: "fay at telegram", How: "writes it down", Until: noonThen}, err)
+	check("invited", i, connectors.Invitation{Code: "code", Link: "fay at telegram", How: "writes it down", Until: noonThen}, err)
 	env.came <- connectors.PairingCandidate{Address: "4242", Name: "Fay", Language: "de"}
 	g, err := c.Guest(ctx, "code")
 	check("the guest", g, admin.Guest{Address: "4242", Name: "Fay", Language: "de"}, err)
