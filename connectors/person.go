@@ -296,7 +296,6 @@ func (h Hours) Hold(t time.Time) bool {
 // Contact is the current state of one channel and whom it reaches.
 type Contact struct {
 	Channel string
-	Screen  bool  // see [Screen]
 	Health  error // what is wrong with the whole channel, or nil
 	// People has everybody who may be asked, by name: nil if the channel can reach them now, else the reason.
 	People map[string]error

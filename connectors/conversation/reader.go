@@ -87,9 +87,8 @@ type Did struct {
 
 // Decided is a decision that was accepted.
 type Decided struct {
-	Answer  permissions.Answer
-	Request permissions.Request // its new state
-	Words   string              // reply to its author
+	Answer permissions.Answer
+	Words  string // reply to its author
 }
 
 // Read handles a message. After an error the same message has to be read again: what it already did is deduplicated by its
@@ -257,7 +256,7 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Result, open 
 			return Did{}, fault
 		}
 		if err == nil {
-			did.Decided = append(did.Decided, Decided{d.Answer, settled, words})
+			did.Decided = append(did.Decided, Decided{d.Answer, words})
 		} else {
 			did.Say = append(did.Say, words)
 		}

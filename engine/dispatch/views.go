@@ -250,7 +250,7 @@ func (d *Dispatch) Contacts() []connectors.Contact {
 	contacts := make([]connectors.Contact, len(d.dispatchers))
 	for i, c := range d.dispatchers {
 		_, screen := c.connector.(connectors.Screen)
-		contacts[i] = connectors.Contact{Channel: c.connector.Name(), Screen: screen, People: map[string]error{}, Suspended: map[string]error{}}
+		contacts[i] = connectors.Contact{Channel: c.connector.Name(), People: map[string]error{}, Suspended: map[string]error{}}
 		if h, knows := c.connector.(connectors.HealthChecker); knows {
 			contacts[i].Health = d.health(h)
 		}

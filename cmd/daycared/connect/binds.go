@@ -143,7 +143,6 @@ func Words(command string) (words []string, ok bool) {
 // Listing describes how to query an agent's hooks: a program that reads and writes lines of JSON.
 type Listing struct {
 	Program string // a command name; empty: the agent cannot be queried
-	Title   string
 	Args    []string
 	Says    []string // $FOLDER stands for the folder, as JSON
 	// Trusted is the setting by which a person trusts a folder's settings.
@@ -331,7 +330,7 @@ func (p Target) claudeBinding() Binding {
 			Pins: []string{"CLAUDE_CODE_SHELL_PREFIX", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV"},
 		},
 		Listing: Listing{
-			Program: "claude", Title: "Claude Code",
+			Program: "claude",
 			// --bare runs neither hooks nor helpers of the settings, but lists all hooks.
 			Args: []string{"-p", "--bare", "--strict-mcp-config", "--no-session-persistence", "--input-format", "stream-json",
 				"--output-format", "stream-json", "--verbose"},
@@ -359,7 +358,7 @@ func (p Target) codexBinding() Binding {
 			Note: "root owns the hook, and .env in " + codex + " still changes the environment that it runs in",
 		},
 		Listing: Listing{
-			Program: "codex", Title: "Codex", Args: []string{"app-server"}, Opt: true,
+			Program: "codex", Args: []string{"app-server"}, Opt: true,
 			Says: []string{
 				`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"daycared","title":"daycared","version":"1"}}}`,
 				`{"method":"initialized"}`, `{"id":2,"method":"hooks/list","params":{"cwds":[$FOLDER]}}`,
