@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -413,6 +414,8 @@ type publisher struct {
 	head  func(context.Context) (chain string, seq int64, hash permissions.Digest, err error)
 	log   *slog.Logger
 	told  int64 // the newest published entry
+
+	failed atomic.Pointer[error] // why the last attempt failed; nil: it did not
 }
 
 // newPublisher returns nil if heads are not published.
@@ -453,7 +456,12 @@ func (p *publisher) last() {
 func (p *publisher) try(ctx context.Context, within time.Duration) {
 	work, done := context.WithTimeout(ctx, within)
 	defer done()
-	if err := p.publish(work, time.Now()); err != nil && ctx.Err() == nil {
+	switch err := p.publish(work, time.Now()); {
+	case err == nil:
+		if p.failed.Swap(nil) != nil {
+			p.log.Info("heads of the audit are published again", "to", p.to)
+		}
+	case ctx.Err() == nil && p.failed.Swap(&err) == nil:
 		p.log.Error("publish the head of the audit", "to", p.to, "err", err)
 	}
 }

@@ -494,10 +494,12 @@ func (d *daemon) serveNotReady(why error) {
 	}
 }
 
-// filesInterval is the interval between checks of the lock, the admin key and the sockets.
+// filesInterval is the interval between checks of the lock, the keys and the sockets.
 const filesInterval = 5 * time.Second
 
-// keepFiles restores a deleted lock or admin key, and logs each deleted socket once. If another daemon holds the lock, this one stops.
+const deletedSocket = "a socket was deleted, and nobody can reach the daemon there until it is started again"
+
+// keepFiles restores a deleted lock or admin key, and logs each deleted socket and the audit key once. If another daemon holds the lock, this one stops.
 func (d *daemon) keepFiles(missing map[string]bool) {
 	switch anew, err := d.dir.keepLock(); {
 	case errors.Is(err, unix.EWOULDBLOCK):
@@ -512,13 +514,15 @@ func (d *daemon) keepFiles(missing map[string]bool) {
 		err := store.WriteFile(d.paths.AdminKey, []byte(d.key), 0o600)
 		d.log.Warn("the admin key was deleted and is written again", "path", d.paths.AdminKey, "err", err)
 	}
-	for _, socket := range []string{d.paths.AgentSocket, d.paths.AdminSocket} {
-		_, err := os.Stat(socket)
-		gone := errors.Is(err, fs.ErrNotExist)
-		if gone && !missing[socket] {
-			d.log.Error("a socket was deleted, and nobody can reach the daemon there until it is started again", "path", socket)
+	for path, text := range map[string]string{
+		d.paths.AgentSocket: deletedSocket, d.paths.AdminSocket: deletedSocket,
+		d.paths.AuditKey: "the audit key was deleted, and no start is possible without it",
+	} {
+		gone := isGone(path)
+		if gone && !missing[path] {
+			d.log.Error(text, "path", path)
 		}
-		missing[socket] = gone
+		missing[path] = gone
 	}
 }
 

@@ -116,7 +116,7 @@ func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
 		examineSandbox(cfg, current.Own))
 	daemon, people, up, both := c.examineDaemon(ctx)
 	locks := examineLocks(running, &current) // before the people, of whom it takes those who are locked out
-	findings = slices.Concat(findings, daemon, examineReach(running), locks, c.examinePeople(cfg, current, people), in.examineServices(ctx))
+	findings = slices.Concat(findings, daemon, examineFaults(running, findings, paths), examineReach(running), locks, c.examinePeople(cfg, current, people), in.examineServices(ctx))
 	connections, rows := c.examineConnections(ctx, cfg, up)
 	findings, *table = append(findings, connections...), append(*table, rows...)
 	if both && !cfg.API.AllowSameUser { // otherwise a warning has said more
@@ -387,6 +387,21 @@ func (in *inspection) examineListener() []finding {
 		scheme = "https://"
 	}
 	return []finding{newFinding("ok", "agents elsewhere are answered at "+scheme+listen, "")}
+}
+
+// examineFaults says what the running daemon finds wrong with itself, but for the audit key if the findings are about it already.
+func examineFaults(running *admin.Status, said []finding, paths config.Paths) (all []finding) {
+	if running == nil {
+		return nil
+	}
+	for _, fault := range running.Faults {
+		if what, remedy, _ := strings.Cut(fault, "; "); !slices.ContainsFunc(said, func(f finding) bool {
+			return f.Level == "wrong" && strings.Contains(f.What, paths.AuditKey) && strings.Contains(what, paths.AuditKey)
+		}) {
+			all = append(all, newFinding("wrong", what, remedy))
+		}
+	}
+	return all
 }
 
 // examineReach says whom the running daemon can reach now. An unreachable person is reported by examinePeople.

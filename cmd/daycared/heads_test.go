@@ -111,6 +111,29 @@ func TestHeadsOfTheAuditArePublished(t *testing.T) {
 	}
 }
 
+// A failure is logged when it begins and when it is over, and is known meanwhile.
+func TestAFailureToPublishHeadsIsLoggedWhenItBeginsAndWhenItEnds(t *testing.T) {
+	var lines bytes.Buffer
+	broken := errors.New("the store is away")
+	p := newPublisher(config.Heads{To: "log"}, func(context.Context) (string, int64, permissions.Digest, error) {
+		return "c1", 0, permissions.Digest{}, broken
+	}, slog.New(slog.NewTextHandler(&lines, nil)))
+	for range 3 {
+		p.try(t.Context(), time.Minute)
+	}
+	if said := lines.String(); p.failed.Load() == nil || strings.Count(said, "\n") != 1 || !strings.Contains(said, "the store is away") {
+		t.Errorf("of a failure it says:\n%s", said)
+	}
+	lines.Reset()
+	broken = nil
+	for range 3 {
+		p.try(t.Context(), time.Minute)
+	}
+	if said := lines.String(); p.failed.Load() != nil || strings.Count(said, "\n") != 1 || !strings.Contains(said, "published again") {
+		t.Errorf("of its end it says:\n%s", said)
+	}
+}
+
 // The last head is published at the stop, so that entries since the last interval are covered.
 func TestTheLastHeadIsPublishedAtTheStop(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "heads")

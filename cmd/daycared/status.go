@@ -21,6 +21,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -54,11 +55,31 @@ func (d *daemon) describe() admin.Daemon {
 	defer d.mu.Unlock()
 	self := d.self
 	self.Database, self.Daemons, self.Differ = server.Name, placesOf(server), server.Differ()
+	self.Faults = d.faults()
 	self.ConfigRead, self.ConfigRefused, self.Console = d.read, wire.OrNull(d.refused), "off"
 	if d.console != nil {
 		self.Console = d.console.Console()
 	}
 	return self
+}
+
+// faults says what is wrong though requests are answered. The next start would be refused without the key.
+func (d *daemon) faults() (all []string) {
+	if isGone(d.paths.AuditKey) {
+		all = append(all, "the audit key "+d.paths.AuditKey+" is missing; "+store.LostKey)
+	}
+	if d.heads != nil {
+		if failed := d.heads.failed.Load(); failed != nil {
+			all = append(all, fmt.Sprintf("heads of the audit are not published to %s: %v; see audit.heads", d.heads.to, *failed))
+		}
+	}
+	return all
+}
+
+// isGone reports whether a file is known not to be there.
+func isGone(path string) bool {
+	err := own.Do(path, func() error { _, err := os.Stat(path); return err })
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // sameSettings is what to do about daemons on one database that have different settings.
@@ -132,7 +153,7 @@ func (c *CLI) statusCommand() *cobra.Command {
 		} else {
 			err = c.printStatus(s)
 		}
-		if err == nil && (!s.Ready || !s.Reachable) {
+		if err == nil && (!s.Ready || !s.Reachable || len(s.Faults) > 0) {
 			err = exitCode(permissions.ExitOther)
 		}
 		return err
@@ -235,6 +256,9 @@ func (c *CLI) printStatus(s admin.Status) error {
 		row("console", "%s", s.Console)
 	}
 	row("ready", "%s", cmp.Or(wire.Value(s.NotReady), "yes"))
+	for _, fault := range s.Faults {
+		row("fault", "%s", fault)
+	}
 	for _, ch := range s.Channels {
 		how := "reaches " + strings.Join(ch.Reaches, ", ")
 		if len(ch.Reaches) == 0 {

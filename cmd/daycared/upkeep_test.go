@@ -25,9 +25,10 @@ func TestFilesThatWereDeletedArePutBack(t *testing.T) {
 		dir: dir, key: strings.Repeat("0a", 32), log: slog.New(slog.NewTextHandler(&log, nil)), ending: make(chan struct{}),
 		paths: config.Paths{
 			AdminKey: filepath.Join(data, "admin.key"), AgentSocket: filepath.Join(data, "agent"), AdminSocket: filepath.Join(data, "admin"),
+			AuditKey: filepath.Join(data, "audit.key"),
 		},
 	}
-	for _, name := range []string{d.paths.AdminKey, d.paths.AgentSocket, d.paths.AdminSocket} {
+	for _, name := range []string{d.paths.AdminKey, d.paths.AgentSocket, d.paths.AdminSocket, d.paths.AuditKey} {
 		if err := os.WriteFile(name, []byte(d.key), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +38,7 @@ func TestFilesThatWereDeletedArePutBack(t *testing.T) {
 	if log.Len() > 0 {
 		t.Fatalf("nothing is missing, and it says:\n%s", &log)
 	}
-	for _, name := range []string{lockName, "admin.key", "agent"} {
+	for _, name := range []string{lockName, "admin.key", "agent", "audit.key"} {
 		if err := os.Remove(filepath.Join(data, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,7 @@ func TestFilesThatWereDeletedArePutBack(t *testing.T) {
 	if key, err := os.ReadFile(d.paths.AdminKey); err != nil || string(key) != d.key {
 		t.Errorf("the admin key: %q, %v", key, err)
 	}
-	for _, words := range []string{"taking it again", "the admin key was deleted", "a socket was deleted"} {
+	for _, words := range []string{"taking it again", "the admin key was deleted", "a socket was deleted", "the audit key was deleted"} {
 		if strings.Count(log.String(), words) != 1 {
 			t.Errorf("it does not say %q:\n%s", words, &log)
 		}

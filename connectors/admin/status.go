@@ -26,7 +26,9 @@ type Daemon struct {
 	ConfigRead time.Time `json:"config_read"`
 	// ConfigRefused is why the last reload of the file was rejected, or null.
 	ConfigRefused *string `json:"config_refused"`
-	DataDir       string  `json:"data_dir"`
+	// Faults are troubles of the daemon itself that keep no request from being answered.
+	Faults  []string `json:"faults,omitempty" doc:"what is wrong with the daemon itself, and what to do about it"`
+	DataDir string   `json:"data_dir"`
 	// Database is the PostgreSQL database that has the store, without a password, and Daemons where those run that use it.
 	Database string   `json:"database,omitempty" doc:"the PostgreSQL database that has the store; left out where a file in data_dir has it"`
 	Daemons  []string `json:"daemons,omitempty" doc:"where the daemons run that use the database, and which one has the chats"`

@@ -130,10 +130,10 @@ func (s *Store) wrongKey(file string, i identity, keyed string, err error) error
 	case errors.Is(err, fs.ErrNotExist):
 		return &Error{
 			What:   fmt.Sprintf("the audit key %s of the store %s is missing", file, s.name()),
-			Advice: lostKey,
+			Advice: LostKey,
 		}
 	case err != nil:
-		return &Error{What: err.Error(), Advice: lostKey, Err: err}
+		return &Error{What: err.Error(), Advice: LostKey, Err: err}
 	case len(i.mac) == 0:
 		return &Error{
 			What:   fmt.Sprintf("the store %s carries no seal, and the audit key %s was there before it", s.name(), file),
@@ -142,7 +142,7 @@ func (s *Store) wrongKey(file string, i identity, keyed string, err error) error
 	}
 	return &Error{
 		What:   fmt.Sprintf("the audit key %s is not the one that the store %s was sealed with, or the store was changed", file, s.name()),
-		Advice: lostKey,
+		Advice: LostKey,
 	}
 }
 
@@ -165,7 +165,8 @@ func CheckKey(ctx context.Context, o Options) (err error) {
 // firstKey is the reason for sealing a store from before the key.
 const firstKey = "it is from before the key"
 
-const lostKey = "put the right key back; if it is lost, run daycared audit new-key, which suspends every grant, token and pairing"
+// LostKey is what to do when the audit key is missing or wrong.
+const LostKey = "put the right key back; if it is lost, run daycared audit new-key, which suspends every grant, token and pairing"
 
 // finishKey renames the key that the store is sealed with now. The replaced one is kept.
 func (s *Store) finishKey(file string) error {
