@@ -499,7 +499,8 @@ const filesInterval = 5 * time.Second
 
 const deletedSocket = "a socket was deleted, and nobody can reach the daemon there until it is started again"
 
-// keepFiles restores a deleted lock or admin key, and logs each deleted socket and the audit key once. If another daemon holds the lock, this one stops.
+// keepFiles restores a deleted lock or admin key, and logs each deleted socket and the audit key once. If another daemon
+// holds the lock, this one stops.
 func (d *daemon) keepFiles(missing map[string]bool) {
 	switch anew, err := d.dir.keepLock(); {
 	case errors.Is(err, unix.EWOULDBLOCK):

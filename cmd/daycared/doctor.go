@@ -116,7 +116,8 @@ func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
 		examineSandbox(cfg, current.Own))
 	daemon, people, up, both := c.examineDaemon(ctx)
 	locks := examineLocks(running, &current) // before the people, of whom it takes those who are locked out
-	findings = slices.Concat(findings, daemon, examineFaults(running, findings, paths), examineReach(running), locks, c.examinePeople(cfg, current, people), in.examineServices(ctx))
+	findings = slices.Concat(findings, daemon, examineFaults(running, findings, paths), examineReach(running), locks,
+		c.examinePeople(cfg, current, people), in.examineServices(ctx))
 	connections, rows := c.examineConnections(ctx, cfg, up)
 	findings, *table = append(findings, connections...), append(*table, rows...)
 	if both && !cfg.API.AllowSameUser { // otherwise a warning has said more
