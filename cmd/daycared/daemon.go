@@ -497,8 +497,6 @@ func (d *daemon) serveNotReady(why error) {
 // filesInterval is the interval between checks of the lock, the keys and the sockets.
 const filesInterval = 5 * time.Second
 
-const deletedSocket = "a socket was deleted, and nobody can reach the daemon there until it is started again"
-
 // keepFiles restores a deleted lock or admin key, and logs each deleted socket and the audit key once. If another daemon
 // holds the lock, this one stops.
 func (d *daemon) keepFiles(missing map[string]bool) {
@@ -515,13 +513,14 @@ func (d *daemon) keepFiles(missing map[string]bool) {
 		err := store.WriteFile(d.paths.AdminKey, []byte(d.key), 0o600)
 		d.log.Warn("the admin key was deleted and is written again", "path", d.paths.AdminKey, "err", err)
 	}
-	for path, text := range map[string]string{
-		d.paths.AgentSocket: deletedSocket, d.paths.AdminSocket: deletedSocket,
-		d.paths.AuditKey: "the audit key was deleted, and no start is possible without it",
-	} {
+	for _, path := range []string{d.paths.AgentSocket, d.paths.AdminSocket, d.paths.AuditKey} {
 		gone := isGone(path)
-		if gone && !missing[path] {
-			d.log.Error(text, "path", path)
+		switch {
+		case !gone, missing[path]:
+		case path == d.paths.AuditKey:
+			d.log.Error("the audit key was deleted, and no start is possible without it", "path", path)
+		default:
+			d.log.Error("a socket was deleted, and nobody can reach the daemon there until it is started again", "path", path)
 		}
 		missing[path] = gone
 	}
