@@ -126,7 +126,7 @@ func (c *Client) Leave(ctx context.Context, id permissions.ID, call string) (per
 // Recall withdraws the caller's requests that match m, and returns how many there were.
 func (c *Client) Recall(ctx context.Context, m permissions.Recall) (withdrawn int, err error) {
 	var out wire.Recalled
-	err = c.call(ctx, http.MethodPost, "/v1/recall", nil, wire.RecallOf(m), 0, &out)
+	err = c.call(ctx, http.MethodPost, "/v1/recall", nil, m, 0, &out)
 	return out.Withdrawn, err
 }
 
@@ -135,7 +135,7 @@ func (c *Client) Tell(
 	ctx context.Context, to string, about permissions.About, t permissions.CallerMessage,
 ) (person string, err error) {
 	var out wire.Told
-	err = c.call(ctx, http.MethodPost, "/v1/tell", nil, wire.TellOf(to, about, t), 0, &out)
+	err = c.call(ctx, http.MethodPost, "/v1/tell", nil, wire.Tell{To: to, About: about, CallerMessage: t}, 0, &out)
 	return out.To, err
 }
 

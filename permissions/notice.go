@@ -45,11 +45,11 @@ const (
 
 // CallerMessage is a caller's message to a person. It asks nothing and decides nothing, and its words are the caller's own.
 type CallerMessage struct {
-	Agent   string // claimed by the caller; empty: the caller itself
-	Session string // claimed by the caller; empty: none in particular
-	Title   string // of the session
-	Text    string
-	Silent  bool // without a sound, if the channel supports that
+	Text    string `json:"text,omitzero" doc:"at most 1000 characters; required where about is says"`
+	Agent   string `json:"agent,omitzero" doc:"who it is about, by its own word"` // empty: the caller itself
+	Session string `json:"session,omitzero" doc:"what is newer about a session stands for what is still to be sent about it"`
+	Title   string `json:"title,omitzero" doc:"of the session; at most 100 characters"`
+	Silent  bool   `json:"silent,omitzero" doc:"without a sound, where the channel can do that"`
 }
 
 // Validate returns what is wrong with a telling with that subject, or nil.

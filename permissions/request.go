@@ -150,12 +150,12 @@ const (
 
 // Recall says which pending requests of a caller need no answer any more, and why.
 type Recall struct {
-	Session string // exactly; never empty
-	Agent   string // the claimed name of the asker
-	Kind    Kind   // empty: any kind
-	Tool    string // with Input, the exact call; empty: any
-	Input   json.RawMessage
-	Via     string // ViaKeyboard, ViaInterrupt or ViaSessionEnd
+	Session string          `json:"session" minLength:"1" maxLength:"200"` // exactly
+	Agent   string          `json:"agent" minLength:"1" maxLength:"200" doc:"who asked, by its own word"`
+	Kind    Kind            `json:"kind,omitzero" doc:"only requests of this kind"`
+	Tool    string          `json:"tool,omitzero" doc:"with input, only the one call"`
+	Input   json.RawMessage `json:"input,omitzero"`
+	Via     string          `json:"reason" enum:"keyboard,interrupt,session_end"`
 }
 
 // Matches reports whether r is one of them, ignoring its caller.

@@ -201,12 +201,12 @@ func (r *routes) cancel(ctx context.Context, in *cancelInput) (wire.Request, err
 	return told(r.requests.Withdraw(ctx, caller, id))
 }
 
-type recallInput struct{ Body wire.Recall }
+type recallInput struct{ Body permissions.Recall }
 
 func (r *routes) recall(ctx context.Context, in *recallInput) (wire.Recalled, error) {
-	m, err := in.Body.Permissions()
-	if err != nil {
-		return wire.Recalled{}, err
+	m, err := in.Body, error(nil)
+	if m.Input, err = permissions.CanonicalJSON(m.Input); err != nil {
+		return wire.Recalled{}, permissions.Invalid(err)
 	}
 	n, err := r.requests.Recall(ctx, CallerOf(ctx), m)
 	return wire.Recalled{Withdrawn: n}, err
@@ -215,7 +215,7 @@ func (r *routes) recall(ctx context.Context, in *recallInput) (wire.Recalled, er
 type tellInput struct{ Body wire.Tell }
 
 func (r *routes) tell(ctx context.Context, in *tellInput) (wire.Told, error) {
-	to, err := r.requests.Tell(ctx, CallerOf(ctx), in.Body.To, in.Body.About, in.Body.Telling())
+	to, err := r.requests.Tell(ctx, CallerOf(ctx), in.Body.To, in.Body.About, in.Body.CallerMessage)
 	return wire.Told{To: to}, err
 }
 

@@ -68,25 +68,11 @@ type Reply struct {
 	Digest string             `json:"digest" doc:"of the request, as it was shown"`
 }
 
-// Recall describes requests that need no answer any more, and why.
-type Recall struct {
-	Session string           `json:"session" minLength:"1" maxLength:"200"`
-	Agent   string           `json:"agent" minLength:"1" maxLength:"200" doc:"who asked, by its own word"`
-	Kind    permissions.Kind `json:"kind,omitzero" doc:"only requests of this kind"`
-	Tool    string           `json:"tool,omitzero" doc:"with input, only the one call"`
-	Input   json.RawMessage  `json:"input,omitzero"`
-	Reason  string           `json:"reason" enum:"keyboard,interrupt,session_end"`
-}
-
 // Tell is a notice as a caller posts it.
 type Tell struct {
-	To      string            `json:"to,omitzero" doc:"a person; empty: whoever the caller belongs to"`
-	About   permissions.About `json:"about,omitzero" enum:"says,finished,waits,failed" default:"says"`
-	Text    string            `json:"text,omitzero" doc:"at most 1000 characters; required where about is says"`
-	Agent   string            `json:"agent,omitzero" doc:"who it is about, by its own word"`
-	Session string            `json:"session,omitzero" doc:"what is newer about a session stands for what is still to be sent about it"`
-	Title   string            `json:"title,omitzero" doc:"of the session; at most 100 characters"`
-	Silent  bool              `json:"silent,omitzero" doc:"without a sound, where the channel can do that"`
+	To    string            `json:"to,omitzero" doc:"a person; empty: whoever the caller belongs to"`
+	About permissions.About `json:"about,omitzero" enum:"says,finished,waits,failed" default:"says"`
+	permissions.CallerMessage
 }
 
 // Told is the recipient of a notice.
@@ -94,33 +80,9 @@ type Told struct {
 	To string `json:"to"`
 }
 
-// TellOf converts t.
-func TellOf(to string, about permissions.About, t permissions.CallerMessage) Tell {
-	return Tell{To: to, About: about, Text: t.Text, Agent: t.Agent, Session: t.Session, Title: t.Title, Silent: t.Silent}
-}
-
-// Telling converts the body.
-func (t Tell) Telling() permissions.CallerMessage {
-	return permissions.CallerMessage{Agent: t.Agent, Session: t.Session, Title: t.Title, Text: t.Text, Silent: t.Silent}
-}
-
 // Recalled counts withdrawn requests.
 type Recalled struct {
 	Withdrawn int `json:"withdrawn"`
-}
-
-// RecallOf converts m.
-func RecallOf(m permissions.Recall) Recall {
-	return Recall{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: m.Input, Reason: m.Via}
-}
-
-// Permissions converts m.
-func (m Recall) Permissions() (permissions.Recall, error) {
-	input, err := permissions.CanonicalJSON(m.Input)
-	if err != nil {
-		return permissions.Recall{}, permissions.Invalid(err)
-	}
-	return permissions.Recall{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: input, Via: m.Reason}, nil
 }
 
 // AskOf is the body that asks q, without what a body cannot express: the affected paths of a step's calls, and the environment.
