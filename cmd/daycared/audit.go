@@ -335,11 +335,12 @@ func (c *CLI) newKeyCommand() *cobra.Command {
 		if _, err := os.Stat(filepath.Join(paths.DataDir, storeName)); err != nil && paths.Database == "" {
 			return fmt.Errorf("there is no store to make a key for: %w", err)
 		}
-		o, release, err := c.lockStore(paths)
+		dir, err := openDataDir(paths.DataDir, c.UID, "")
 		if err != nil {
 			return err
 		}
-		defer release()
+		defer func() { _ = dir.Close() }() // it is released when the process ends
+		o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 		o.NewKey = true
 		rows, err := store.Open(cmd.Context(), o)
 		if err != nil {

@@ -90,24 +90,10 @@ func (c *CLI) backup(ctx context.Context, paths config.Paths, to string) error {
 	}
 	c.print("%s: %d bytes, %s, %s, verified\n", sum.Path, sum.Bytes,
 		count(sum.Requests, "request", "requests"), count(sum.Grants, "grant", "grants"))
-	c.printChains(sum)
-	return unchecked
-}
-
-func (c *CLI) printChains(s store.Summary) {
-	for _, e := range s.Chains {
+	for _, e := range sum.Chains {
 		c.print("chain %s: %s, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
 	}
-}
-
-// lockStore locks the data directory for a command that opens the store itself and prints what happens, so that the log has errors only.
-func (c *CLI) lockStore(paths config.Paths) (o store.Options, release func(), err error) {
-	dir, err := openDataDir(paths.DataDir, c.UID, "")
-	if err != nil {
-		return o, nil, err
-	}
-	log := slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})
-	return storeOptions(paths, slog.New(log)), func() { _ = dir.Close() }, nil // it is released when the process ends, too
+	return unchecked
 }
 
 func (c *CLI) restoreCommand() *cobra.Command {
@@ -157,11 +143,13 @@ func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string)
 		return errors.New("the store is in PostgreSQL: stop every daemon, restore the database with the tools of PostgreSQL, as in: " +
 			"pg_restore --clean --dbname=DATABASE daycared.dump; and start daycared again")
 	}
-	o, release, err := c.lockStore(paths)
+	dir, err := openDataDir(paths.DataDir, c.UID, "")
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer func() { _ = dir.Close() }()                                              // it is released when the process ends
+	log := slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError}) // the rest is printed here
+	o := storeOptions(paths, slog.New(log))
 	o.CopyKey = key
 	tell, end := c.progressBar()
 	o.Progress = tell
@@ -397,11 +385,12 @@ func (c *CLI) migrateStoreCommand() *cobra.Command {
 }
 
 func (c *CLI) migrateStore(ctx context.Context, paths config.Paths, from string) error {
-	o, release, err := c.lockStore(paths)
+	dir, err := openDataDir(paths.DataDir, c.UID, "")
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer func() { _ = dir.Close() }() // it is released when the process ends
+	o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 	o.Path = from
 	tell, end := c.progressBar()
 	o.Progress = tell
@@ -413,7 +402,9 @@ func (c *CLI) migrateStore(ctx context.Context, paths config.Paths, from string)
 		return c.json(copyOf(sum))
 	}
 	c.print("%s: %s, %s, copied and verified\n", sum.Path, count(sum.Requests, "request", "requests"), count(sum.Grants, "grant", "grants"))
-	c.printChains(sum)
+	for _, e := range sum.Chains {
+		c.print("chain %s: %s, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
+	}
 	c.print("the file is kept as %s.moved; the configuration has to have: database: %s\n", from, paths.Database)
 	return nil
 }
