@@ -13,6 +13,8 @@ import (
 const (
 	// stepTimeout is how long one step of a look-up may take.
 	stepTimeout = time.Second
+	// parts is into how many parts its time is divided: of those, one at most passes while this process is halted, and the look with it.
+	parts = 10
 	// maxHung is how many look-ups of a caller may hang; each holds a thread.
 	maxHung = 4
 )
@@ -84,27 +86,27 @@ func (w *Watched) Run(caller string, steps *atomic.Uint64, look func()) bool {
 		}()
 		look()
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTicker(patience / parts)
 	defer timer.Stop()
-	for before := steps.Load(); ; {
+	for before, silent := steps.Load(), 0; silent < parts; {
 		select {
 		case ended := <-done:
 			ended()
 			return true
 		case <-timer.C:
 		}
-		now := steps.Load()
-		if now == before {
-			w.count(caller, 1)
-			go func() {
-				<-done
-				w.count(caller, -1)
-			}()
-			return false
+		if now := steps.Load(); now != before {
+			before, silent = now, 0
+		} else {
+			silent++
 		}
-		before = now
-		timer.Reset(patience)
 	}
+	w.count(caller, 1)
+	go func() {
+		<-done
+		w.count(caller, -1)
+	}()
+	return false
 }
 
 // Full reports whether so many look-ups of a caller hang that no other is begun.

@@ -2,11 +2,12 @@ package registry
 
 import (
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestWhatAnotherProcessChanged wakes its waiters and goes to whoever follows; what nobody here waits for or follows is not read.
+// What another process changed wakes its waiters and goes to whoever follows.
 func TestWhatAnotherProcessChanged(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, _ func()) {
 		w, r := m.ask(t, m.fresh(nil))
@@ -28,10 +29,26 @@ func TestWhatAnotherProcessChanged(t *testing.T) {
 		if told := <-feed.C; told.ID != other.ID || told.State != permissions.Approved {
 			t.Errorf("who follows was told %s of %s", told.State, told.ID)
 		}
-		m.store.breakDown(permissions.ErrBroken)
-		feed.Close()
-		if m.Changed(t.Context(), []permissions.ID{other.ID}); m.isIndeterminate() {
-			t.Error("what nobody waits for was read")
-		}
+	})
+}
+
+// A request of another process, which may be left to this one, gets no more than its time, however the clock is set.
+func TestTheTimeOfWhatAnotherProcessOpenedIsMeasured(t *testing.T) {
+	t.Run("D6/the clock is set back before another daemon takes over", func(t *testing.T) {
+		ticking(t, func(t *testing.T, m *room, start func()) {
+			start()
+			other := m.fresh(nil)
+			m.store.rows[other.ID] = other
+			m.Changed(t.Context(), []permissions.ID{other.ID})
+			pass(time.Minute)
+			m.jump.Store(int64(-time.Hour))
+			pass(13 * time.Minute)
+			if m.state(other.ID) != permissions.Pending {
+				t.Errorf("before its time is over it is %s", m.state(other.ID))
+			}
+			if pass(time.Minute + tick); m.state(other.ID) != permissions.Expired {
+				t.Errorf("when its time is over it is %s", m.state(other.ID))
+			}
+		})
 	})
 }

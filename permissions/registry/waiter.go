@@ -137,18 +137,9 @@ func (g *Registry) noteAllIndeterminate(err error) {
 	g.noteIndeterminate(err, ids...)
 }
 
-// Changed informs everybody of requests that another process changed, as they are now. An unreadable one is tried again later. One
-// without waiters here is not read unless somebody follows all changes.
+// Changed informs everybody of requests that another process changed, as they are now, and measures the time of those that it opened,
+// which may be left to this process. An unreadable one is tried again later.
 func (g *Registry) Changed(ctx context.Context, ids []permissions.ID) {
-	g.mu.Lock()
-	if len(g.feeds) == 0 {
-		ids = slices.DeleteFunc(ids, func(id permissions.ID) bool {
-			_, measured := g.deadlines.ends[id]
-			_, held := g.held[id]
-			return len(g.waiters[id]) == 0 && !measured && !held
-		})
-	}
-	g.mu.Unlock()
 	g.noteIndeterminate(permissions.ErrBroken, ids...)
 	g.reread(ctx, g.sweepAt)
 }
