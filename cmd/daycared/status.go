@@ -45,7 +45,7 @@ func (c *CLI) describe(cfg *config.Config, paths config.Paths) admin.Daemon {
 
 // describe is the daemon's current description of itself.
 func (d *daemon) describe() admin.Daemon {
-	ctx, done := context.WithTimeout(context.Background(), statusTime)
+	ctx, done := context.WithTimeout(context.Background(), describeTime)
 	defer done()
 	server, err := d.rows.Server(ctx)
 	if err != nil {
@@ -132,7 +132,11 @@ func absolute(path string) string {
 	return path
 }
 
-const statusTime = 5 * time.Second
+const (
+	statusTime = 5 * time.Second
+	// describeTime is how much of that listing the daemons on a database may take: more is left for saying why that does not answer.
+	describeTime = time.Second
+)
 
 func (c *CLI) statusCommand() *cobra.Command {
 	return newCommand("status", nil, func(cmd *cobra.Command, _ []string) error {

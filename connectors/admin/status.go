@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -123,24 +124,14 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 		Channels: []ChannelStatus{}, People: []PersonStatus{}, Suspended: []SuspendedState{},
 		Locked: []Lock{}, Away: r.absences(),
 	}
-	if err := r.engine.Ready(ctx); err != nil {
-		s.NotReady = wire.OrNull(err.Error())
+	notReady := r.engine.Ready(ctx)
+	if notReady != nil {
+		s.NotReady = wire.OrNull(notReady.Error())
 	}
 	s.Ready = s.NotReady == nil
-	count, since, err := r.engine.Waiting(ctx, id)
-	switch {
-	case err != nil && s.Ready:
-		return Status{}, err
-	case err == nil && count > 0:
-		s.Waiting = WaitingStatus{Count: count, Oldest: &since}
-	}
-	if id.Operator {
-		all, err := r.engine.Suspended(ctx, id)
-		switch {
-		case err != nil && s.Ready:
+	if !errors.Is(notReady, permissions.ErrAway) { // else each of these would wait for a database that does not answer
+		if err := r.readWaiting(ctx, id, &s); err != nil && s.Ready {
 			return Status{}, err
-		case err == nil:
-			s.Unconfirmed = &UnconfirmedStatus{Grants: len(all.Grants), Tokens: len(all.Tokens), Pairings: len(all.Pairings)}
 		}
 	}
 	for _, m := range r.engine.MissingRows() {
@@ -156,6 +147,22 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	}
 	s.reach(r.engine.Contacts(), func(name string) bool { return id.Operator || name == self })
 	return s, nil
+}
+
+// readWaiting reads what waits for answers, and for the operator what is suspended.
+func (r *routes) readWaiting(ctx context.Context, id connectors.Identity, s *Status) error {
+	count, since, err := r.engine.Waiting(ctx, id)
+	if err == nil && count > 0 {
+		s.Waiting = WaitingStatus{Count: count, Oldest: &since}
+	}
+	if !id.Operator || err != nil && s.Ready {
+		return err
+	}
+	all, failed := r.engine.Suspended(ctx, id)
+	if failed == nil {
+		s.Unconfirmed = &UnconfirmedStatus{Grants: len(all.Grants), Tokens: len(all.Tokens), Pairings: len(all.Pairings)}
+	}
+	return failed
 }
 
 // closingCommand is the command that closes a missing row.

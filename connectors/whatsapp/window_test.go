@@ -266,6 +266,7 @@ func TestAnOldCardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s.Configure(s.settings)
 	s.sees("eve", "moves along.")
 	s.answers("fay", m.ID, code+" · This can no longer be answered.")
+	s.until("the card is noted", s.noted) // until then no code allows it
 	s.phones["eve"].Says("yes " + code)
 	s.get(call, permissions.Approved)
 }

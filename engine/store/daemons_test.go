@@ -228,6 +228,28 @@ func TestALookIsAsOldAsItsQuestion(t *testing.T) {
 	}
 }
 
+// TestASilentServerIsNotWaitedForByReadiness, on a connection that was used before as well.
+func TestASilentServerIsNotWaitedForByReadiness(t *testing.T) {
+	way := pgtest.NewProxy(t, emptyDatabase(t))
+	s := openOn(t.Context(), t, filepath.Join(t.TempDir(), "daycared.db"), way.URL)
+	if err := s.Health(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for tick := time.NewTicker(time.Millisecond); s.readers.Stats().Idle == 0; <-tick.C {
+	}
+	way.Cut()
+	defer way.Heal()
+	cut := time.Now()
+	ctx, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer done()
+	if err := s.Health(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the error is %v", err)
+	}
+	if took := time.Since(cut); took > serverWait/2 {
+		t.Errorf("it took %s", took)
+	}
+}
+
 // takes reports whether a store could take the lease of the chats now.
 func (s *Store) takes(t *testing.T, c *contact) bool {
 	taken, err := s.tryLease(t.Context(), "chats", c)

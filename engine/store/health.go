@@ -42,15 +42,17 @@ func (s *Store) prepare(ctx context.Context, t *tx) error {
 // healthTime is how long PostgreSQL may take to answer before it counts as not ready.
 const healthTime = 3 * time.Second
 
+const readBeat = `SELECT beat FROM meta`
+
 // Health prepares the statements for asking and deciding, then writes and reads a small value. Its error matches
 // [permissions.ErrBroken] and says what to do.
 func (s *Store) Health(ctx context.Context) error {
 	var written, read int64
 	if s.server != nil { // a write would wait until it answers
 		limited, done := context.WithTimeout(ctx, healthTime)
-		err := s.read(limited, func(from source) error { return from.QueryRowContext(limited, `SELECT beat FROM meta`).Scan(&read) })
+		err := s.readers.QueryRowContext(limited, readBeat).Scan(&read) // which ends with limited, other than s.read
 		if done(); err != nil {
-			return err
+			return s.fault(ctx, err)
 		}
 	}
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
@@ -61,7 +63,7 @@ func (s *Store) Health(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.read(ctx, func(from source) error { return from.QueryRowContext(ctx, `SELECT beat FROM meta`).Scan(&read) })
+	err = s.read(ctx, func(from source) error { return from.QueryRowContext(ctx, readBeat).Scan(&read) })
 	if err != nil {
 		return err
 	}
