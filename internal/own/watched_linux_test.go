@@ -22,8 +22,8 @@ const haltedPatience = 2 * time.Second
 func TestALookOfAHaltedProcessIsWaitedFor(t *testing.T) {
 	if os.Getenv("DAYCARED_LOOKS") != "" {
 		w := own.Watched{StepTimeout: haltedPatience}
-		fmt.Println("done:", w.Run("eve", new(atomic.Uint64), func() {
-			for answers := bufio.NewReader(os.Stdin); ; fmt.Println("looks") {
+		fmt.Fprintln(os.Stdout, "done:", w.Run("eve", new(atomic.Uint64), func() {
+			for answers := bufio.NewReader(os.Stdin); ; fmt.Fprintln(os.Stdout, "looks") {
 				if _, err := answers.ReadByte(); err != nil {
 					return
 				}
