@@ -204,11 +204,12 @@ func (r *routes) cancel(ctx context.Context, in *cancelInput) (wire.Request, err
 type recallInput struct{ Body permissions.Recall }
 
 func (r *routes) recall(ctx context.Context, in *recallInput) (wire.Recalled, error) {
-	m, err := in.Body, error(nil)
-	if m.Input, err = permissions.CanonicalJSON(m.Input); err != nil {
+	input, err := permissions.CanonicalJSON(in.Body.Input)
+	if err != nil {
 		return wire.Recalled{}, permissions.Invalid(err)
 	}
-	n, err := r.requests.Recall(ctx, CallerOf(ctx), m)
+	in.Body.Input = input
+	n, err := r.requests.Recall(ctx, CallerOf(ctx), in.Body)
 	return wire.Recalled{Withdrawn: n}, err
 }
 

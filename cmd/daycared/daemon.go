@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -509,7 +507,7 @@ func (d *daemon) keepFiles(missing map[string]bool) {
 	case anew:
 		d.log.Warn("the lock of the data directory was deleted: taking it again", "path", d.dir.lock.Name())
 	}
-	if _, err := os.Stat(d.paths.AdminKey); errors.Is(err, fs.ErrNotExist) {
+	if isGone(d.paths.AdminKey) {
 		err := store.WriteFile(d.paths.AdminKey, []byte(d.key), 0o600)
 		d.log.Warn("the admin key was deleted and is written again", "path", d.paths.AdminKey, "err", err)
 	}

@@ -51,11 +51,12 @@ func (d *daemon) describe() admin.Daemon {
 	if err != nil {
 		d.log.Warn("list the daemons on the database", "err", err)
 	}
+	faults := d.faults() // it looks at a file, which may take a second
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	self := d.self
 	self.Database, self.Daemons, self.Differ = server.Name, placesOf(server), server.Differ()
-	self.Faults = d.faults()
+	self.Faults = faults
 	self.ConfigRead, self.ConfigRefused, self.Console = d.read, wire.OrNull(d.refused), "off"
 	if d.console != nil {
 		self.Console = d.console.Console()
@@ -134,7 +135,8 @@ func absolute(path string) string {
 
 const (
 	statusTime = 5 * time.Second
-	// describeTime is how much of that listing the daemons on a database may take: more is left for saying why that does not answer.
+	// describeTime is how much of statusTime listing the daemons on a database may take, so that the rest is enough to say why it does not
+	// answer.
 	describeTime = time.Second
 )
 

@@ -235,7 +235,10 @@ func TestASilentServerIsNotWaitedForByReadiness(t *testing.T) {
 	if err := s.Health(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for tick := time.NewTicker(time.Millisecond); s.readers.Stats().Idle == 0; <-tick.C {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for s.readers.Stats().Idle == 0 {
+		<-tick.C
 	}
 	way.Cut()
 	defer way.Heal()

@@ -13,7 +13,7 @@ import (
 const (
 	// stepTimeout is how long one step of a look-up may take.
 	stepTimeout = time.Second
-	// parts is into how many parts its time is divided: of those, one at most passes while this process is halted, and the look with it.
+	// parts is how many parts of that time have to pass without a step. While this process is halted, and the look with it, one passes.
 	parts = 10
 	// maxHung is how many look-ups of a caller may hang; each holds a thread.
 	maxHung = 4
@@ -86,14 +86,14 @@ func (w *Watched) Run(caller string, steps *atomic.Uint64, look func()) bool {
 		}()
 		look()
 	}()
-	timer := time.NewTicker(patience / parts)
-	defer timer.Stop()
+	ticker := time.NewTicker(patience / parts)
+	defer ticker.Stop()
 	for before, silent := steps.Load(), 0; silent < parts; {
 		select {
 		case ended := <-done:
 			ended()
 			return true
-		case <-timer.C:
+		case <-ticker.C:
 		}
 		if now := steps.Load(); now != before {
 			before, silent = now, 0
