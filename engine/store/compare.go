@@ -509,6 +509,10 @@ func (c *comparison) checkOtherSeals(ctx context.Context, from source, seals *se
 	if seals == nil || c.own.seals == 0 {
 		return nil
 	}
+	copies := copyGate
+	if c.own.seals == 1 {
+		copies.sealed = sealedWithoutList
+	}
 	sessions, err := collect(ctx, from, "", (*sealedSession).fields, readOpenSealed)
 	for _, r := range sessions {
 		name := "session " + string(r.row.ID)
@@ -522,7 +526,7 @@ func (c *comparison) checkOtherSeals(ctx context.Context, from source, seals *se
 	return cmp.Or(err, checkRowSeals(ctx, c, from, seals, timetableGate, readTimetables),
 		c.sinceThen(ctx, from, countAway, func() error { return checkRowSeals(ctx, c, from, seals, absenceGate, readAbsences) }),
 		c.sinceThen(ctx, from, countProposals, func() error { return checkRowSeals(ctx, c, from, seals, senderGate, readProposals) }),
-		checkRowSeals(ctx, c, from, seals, copyGate, readPendingCopies))
+		checkRowSeals(ctx, c, from, seals, copies, readPendingCopies))
 }
 
 const (

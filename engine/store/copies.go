@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -64,8 +63,7 @@ func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Reque
 	return r, copies, err
 }
 
-// copies reads the copies that a query finds. One whose seal does not hold was not sent, as far as anybody knows, and is on no list. One
-// with a message of its own is on no list either, unless its seal covers that.
+// copies reads the copies that a query finds. One whose seal does not hold was not sent, as far as anybody knows, and is on no list.
 func (s *Store) copies(ctx context.Context, from source, what, text string, args ...any) ([]permissions.Copy, error) {
 	found, err := collectReadable(ctx, s, from, what, copyGate.rowFields, text, args...)
 	all := make([]permissions.Copy, len(found))
@@ -74,53 +72,27 @@ func (s *Store) copies(ctx context.Context, from source, what, text string, args
 		c := &all[i]
 		if !copyGate.hasValidSeal(s.seals, r) {
 			s.logUnsealed(copyGate.name(r.row))
-			c.Ref, c.Shown, c.SentAt, c.ChannelTime = "", 0, time.Time{}, time.Time{}
-		}
-		if c.Burst != c.Ref && !bytes.Equal(r.mac, copyGate.mac(s.seals, r.row)) {
-			c.Burst = ""
+			c.Ref, c.Burst, c.Shown, c.SentAt, c.ChannelTime = "", "", 0, time.Time{}, time.Time{}
 		}
 	}
 	return all, err
 }
 
-// copyGate seals which message a copy is, since when somebody can have answered it, and on which list it is, if it is on one.
+// copyGate seals which message a copy is, since when somebody can have answered it, and on which list it is, or that it is on none.
 var copyGate = gate[permissions.Copy]{
 	table: "copies", fields: copyFields,
-	sealed: func(c *permissions.Copy) []any {
-		if c.Burst == "" {
-			return unlisted(c)
-		}
-		return append(unlisted(c), &c.Burst)
-	},
-	earlier: unlisted,
+	sealed: func(c *permissions.Copy) []any { return append(sealedWithoutList(c), &c.Burst) },
 	name: func(c permissions.Copy) string {
 		return strings.TrimSpace("copy of request " + string(c.Request) + " for " + c.Person + " by " + c.Connector + " " + c.Group)
 	},
 }
 
-// unlisted is what the seal of a copy covers that is on no list, and what earlier seals cover of one that is.
-func unlisted(c *permissions.Copy) []any {
+// sealedWithoutList is what the seal of a copy covers besides its list. In version 1 it was all.
+func sealedWithoutList(c *permissions.Copy) []any {
 	return []any{
 		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, instant{&c.DueAt}, instant{&c.SentAt}, instant{&c.ChannelTime},
 	}
 }
-
-const readListed = `SELECT ` + copyColumns + ` FROM copies WHERE burst <> '' AND burst = ref ` +
-	`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
-
-// sealLists seals with their lists the copies of pending requests whose seals are from before seals covered those: such a copy could be
-// made to look as if it had a message of its own.
-func (s *Store) sealLists(ctx context.Context, t *tx) {
-	found, err := collect(ctx, t, "", copyGate.rowFields, readListed)
-	t.fail(err)
-	for _, r := range found {
-		if mac := copyGate.mac(s.seals, r.row); copyGate.hasValidSeal(s.seals, r) && !bytes.Equal(mac, r.mac) {
-			t.exec(ctx, sealCopy, mac, r.row.Person, r.row.Request, r.row.Connector, r.row.Group)
-		}
-	}
-}
-
-const sealCopy = `UPDATE request_copies SET mac = $1 WHERE person = $2 AND request = ` + numberOf + ` AND connector = $4 AND place = $5`
 
 func copyFields(c *permissions.Copy) []any {
 	return []any{

@@ -72,19 +72,20 @@ func hasSeals(ctx context.Context, from source) (bool, error) {
 // sealsBefore is the version of the seals that the rows of a store with the identity own have. An identity from before that is said
 // to be older than the audit says was put back.
 func (s *Store) sealsBefore(ctx context.Context, t *tx, own identity) (int64, error) {
-	if own.seals != 0 {
+	if own.seals == sealVersion {
 		return own.seals, nil
 	}
-	n, err := count(ctx, t, countVersions)
-	if n == 0 || err != nil {
-		return 0, err
+	n, err := count(ctx, t, newestVersion)
+	if said := int64(n); said <= own.seals || err != nil {
+		return own.seals, err
 	}
 	s.log.Error("what the store says of itself was put back to before its rows were sealed: they are not sealed again")
-	return sealVersion, nil
+	return int64(n), nil
 }
 
-// countVersions counts the entries that say that the rows of a store were sealed as a [sealVersion] says.
-const countVersions = `SELECT COUNT(*) FROM audit WHERE type IN ('AUDIT_KEYED', 'STORE_RESTORED') AND detail LIKE '%"seals":"1"%'`
+// newestVersion is the newest [sealVersion] as which the rows of a store were sealed, by its entries.
+const newestVersion = `SELECT COALESCE(MAX(CASE WHEN detail LIKE '%"seals":"2"%' THEN 2 WHEN detail LIKE '%"seals":"1"%' THEN 1 END), 0) ` +
+	`FROM audit WHERE type IN ('AUDIT_KEYED', 'STORE_RESTORED')`
 
 const writeSeals = `UPDATE meta SET seals = $1`
 

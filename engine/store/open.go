@@ -144,6 +144,13 @@ func (s *Store) beginOnServer(ctx context.Context, o Options) error {
 	if err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error { return s.identify(ctx, conn, o) }); err != nil {
 		return err
 	}
+	own, err := readIdentity(ctx, s.writer)
+	if err == nil && own.seals != sealVersion { // a daemon of before writes seals that hold no more, and does not know the new ones
+		err = s.runAlone(ctx)
+	}
+	if err != nil {
+		return err
+	}
 	if err := s.start(ctx); err != nil {
 		return err
 	}

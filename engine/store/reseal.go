@@ -16,9 +16,9 @@ func (s *Store) updateSeals(ctx context.Context, t *tx, version, own int64) {
 	case s.newKey != "":
 		s.sealAll(ctx, t)
 		t.fail(sealIdentity(ctx, t, s.seals))
-	case version == 0:
-		s.sealOldRows(ctx, t)
-	case own == 0:
+	case version != sealVersion:
+		s.sealOldRows(ctx, t, version)
+	case own != version:
 		t.exec(ctx, writeSeals, version)
 		t.fail(sealIdentity(ctx, t, s.seals))
 	}
@@ -46,16 +46,17 @@ func (s *Store) sealAll(ctx context.Context, t *tx) {
 	s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
 }
 
-// sealOldRows seals the rows of a store from before migration 19 as they are, once. A request whose earlier seal does not hold gets
+// sealOldRows seals the rows of a store of an earlier [sealVersion] as they are, once. A row whose earlier seal does not hold gets
 // no other.
-func (s *Store) sealOldRows(ctx context.Context, t *tx) {
+func (s *Store) sealOldRows(ctx context.Context, t *tx, version int64) {
 	detail := map[string]string{}
-	requests := s.resealRequests(ctx, t, 0)
-	s.sealSessionsAndCopies(ctx, t, 0, false, detail)
+	if version == 0 {
+		detail["requests"] = strconv.FormatInt(s.resealRequests(ctx, t, 0), 10)
+	}
+	s.sealSessionsAndCopies(ctx, t, version, false, detail)
 	t.fail(sealIdentity(ctx, t, s.seals))
-	detail["requests"] = strconv.FormatInt(requests, 10)
 	if t.err == nil {
-		s.log.Info("rows sealed as they are, since more of them are from now on", "requests", requests, "sessions", detail["sessions"])
+		s.log.Info("rows sealed as they are, since more of them are from now on", "sealed", detail)
 	}
 	s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
 }
@@ -152,8 +153,16 @@ func (s *Store) sealSessionsAndCopies(ctx context.Context, t *tx, version int64,
 	copies, err := collectReadable(ctx, s, t, "a copy", copyGate.rowFields, readAllCopies)
 	t.fail(err)
 	for _, r := range copies {
-		if !accepted(copyGate.name(r.row), func(k *sealer) bool { return copyGate.hasValidSeal(k, r) }) {
+		old := version == 1 && s.from != nil && s.from.isSealOf(r.mac, copyGate.table, sealedWithoutList(&r.row)...)
+		if old && r.row.Burst != r.row.Ref { // which list it was on is not known for sure
+			r.row.Burst = ""
+		}
+		switch {
+		case accepted(copyGate.name(r.row), func(k *sealer) bool { return old || copyGate.hasValidSeal(k, r) }):
+		case life:
 			r.row.Ref, r.row.SentAt, r.row.ChannelTime = "", time.Time{}, time.Time{}
+		default:
+			continue
 		}
 		t.exec(ctx, upsertCopy, copyGate.args(s.seals, r.row)...)
 	}

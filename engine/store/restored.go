@@ -72,7 +72,6 @@ func (s *Store) start(ctx context.Context) error {
 			l.opens++
 			t.exec(ctx, `UPDATE meta SET opens = $1`, l.opens)
 			s.updateSeals(ctx, t, version, own)
-			s.sealLists(ctx, t)
 		case m != nil && !announced:
 			reason = why
 			return errUnannounced

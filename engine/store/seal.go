@@ -15,16 +15,14 @@ type gate[T any] struct {
 	table  string
 	fields func(*T) []any // the columns
 	sealed func(*T) []any // the sealed values
-	// earlier are those that a seal from before covers, which still holds; nil: it covered the same.
-	earlier func(*T) []any
-	name    func(T) string
-	since   func(*T) *time.Time
-	open    string         // condition for an open row
-	close   string         // closes one row, at a time or by deleting it
-	set     string         // sets suspended_at and mac of one row
-	key     func(*T) []any // identifies the row
-	made    func(T) time.Time
-	agrees  func(row T, said *permissions.Entry) bool // reports whether the row matches its newest entry; nil: entries lack the data
+	name   func(T) string
+	since  func(*T) *time.Time
+	open   string         // condition for an open row
+	close  string         // closes one row, at a time or by deleting it
+	set    string         // sets suspended_at and mac of one row
+	key    func(*T) []any // identifies the row
+	made   func(T) time.Time
+	agrees func(row T, said *permissions.Entry) bool // reports whether the row matches its newest entry; nil: entries lack the data
 }
 
 // mac is the seal of a row.
@@ -34,7 +32,7 @@ func (g gate[T]) mac(k *sealer, row T) []byte { return k.seal(g.table, g.sealed(
 func (g gate[T]) args(k *sealer, row T) []any { return append(g.fields(&row), g.mac(k, row)) }
 
 func (g gate[T]) hasValidSeal(k *sealer, r sealedRow[T]) bool {
-	return k.isSealOf(r.mac, g.table, g.sealed(&r.row)...) || g.earlier != nil && k.isSealOf(r.mac, g.table, g.earlier(&r.row)...)
+	return k.isSealOf(r.mac, g.table, g.sealed(&r.row)...)
 }
 
 func (g gate[T]) rowFields(r *sealedRow[T]) []any { return append(g.fields(&r.row), &r.mac) }

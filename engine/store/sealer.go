@@ -20,8 +20,9 @@ import (
 // sealSize is the length of a seal in bytes.
 const sealSize = 16
 
-// sealVersion is the version of what seals cover; see the column seals of meta. 0 is before migration 19.
-const sealVersion = 1
+// sealVersion is the version of what seals cover; see the column seals of meta. 0 is before migration 19, and 1 does not cover which
+// list a copy is on.
+const sealVersion = 2
 
 // sealer makes and checks seals, which are MACs, with one key.
 type sealer struct {
