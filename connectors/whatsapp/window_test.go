@@ -201,6 +201,31 @@ func TestAReloadThatShowsMoreSendsTheFileFirst(t *testing.T) {
 	s.get(call, permissions.Approved)
 }
 
+// TestARestartThatShowsMoreSendsTheFileFirst: what the process of before has sent as a title is one until all of it is shown.
+func TestARestartThatShowsMoreSendsTheFileFirst(t *testing.T) {
+	s := newEnv(t)
+	whole := s.settings
+	s.settings.OnlyTitles = map[string]bool{Name: true}
+	s.Configure(s.settings)
+	s.ask(toolCall("write_file", `{"path":"/srv/a","content":"`+strings.Repeat(`a row\n`, 4000)+`"}`))
+	_, code := s.card("fay", "no more than the title")
+	s.server.FailMedia(1000, 500)
+	s.settings = whole
+	s.restart()
+	s.until("it is to be sent again", func() bool { return s.only().State == permissions.Pending && !s.noted() })
+	s.phones["fay"].Says("yes " + code)
+	s.acknowledged()
+	if s.only().State != permissions.Pending {
+		t.Error("its title alone was enough to allow it")
+	}
+	s.server.FailMedia(0, 0)
+	s.sees("fay", "in the file above")
+	s.until("the card is noted", s.noted)
+	s.server.Advance(2 * time.Second)
+	s.phones["fay"].Says("yes " + code)
+	s.sees("fay", "You allowed this once")
+}
+
 // TestACardThatAnEarlierProcessNamedIsAllowedOnceItHasCome: its code is told in other places, too. A reply to it proves that it has come.
 func TestACardThatAnEarlierProcessNamedIsAllowedOnceItHasCome(t *testing.T) {
 	s := newEnv(t)

@@ -134,7 +134,9 @@ func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permiss
 	}
 	b.Joined = len(copies) - had
 	for i, c := range in {
-		_, b.Items[i].Untitled = l.titled(b.Items[i].Request, c)
+		if _, b.Items[i].Untitled, err = e.titled(ctx, b.Items[i].Request, c); err != nil {
+			return err
+		}
 	}
 	b.Begins = func() { l.listing(b, in, false) }
 	if ref, err = l.sendList(ctx, ref, b); err != nil {

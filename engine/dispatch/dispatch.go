@@ -95,6 +95,9 @@ type Store interface {
 	// RequestsWithoutCopies lists at most limit pending requests, after the one named, of which a recipient has no copy,
 	// or a failed one that may not have been replaced.
 	RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)
+	// Cursor and SetCursor keep a number by a name; without one, it is that of the newest entry of the audit.
+	Cursor(ctx context.Context, name string) (int64, error)
+	SetCursor(ctx context.Context, name string, n int64) error
 	// ForgetCopies prepares the start of a connector that forgets: its copies of pending requests are to be sent again,
 	// the others are final.
 	ForgetCopies(ctx context.Context, connector string) error
@@ -134,7 +137,7 @@ type Dispatch struct {
 	reminded    sync.Map                          // by person, or [groupKey]: the last [reminder]
 	lately      recentCache
 	approved    approvals
-	titles      sync.Map // by titleKey: what pending messages show no more than the title of
+	titles      titles
 	quieted     sync.Map // by quietKey: the notice of the digest
 	history     func(context.Context, permissions.HistoryQuery) ([]permissions.Request, error)
 	awaitLease  func(context.Context) bool  // nil: there are no other daemons

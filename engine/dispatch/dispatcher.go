@@ -75,30 +75,6 @@ type sending struct {
 	title   bool // it shows no more than the title
 }
 
-// titleKey is the message about a request in a chat.
-type titleKey struct {
-	request   permissions.ID
-	connector string
-	chat      chat
-}
-
-func titleKeyOf(cp permissions.Copy) titleKey { return titleKey{cp.Request, cp.Connector, chatOf(cp)} }
-
-// TitleAlone reports whether a person's messages about a request in a channel may show no more than its title, whatever they may show by
-// now.
-func (d *Dispatch) TitleAlone(ctx context.Context, id permissions.ID, via, person string) (bool, error) {
-	some := false
-	d.titles.Range(func(any, any) bool { some = true; return false })
-	if !some {
-		return false, nil
-	}
-	copies, err := d.store.Copies(ctx, id)
-	return slices.ContainsFunc(copies, func(cp permissions.Copy) bool {
-		_, title := d.titles.Load(titleKeyOf(cp))
-		return title && cp.Person == person && cp.Connector == via
-	}), shared.Broken(err)
-}
-
 // shownState is the content of a prompt's last edit, without its waiters.
 type shownState struct {
 	at                     time.Duration
@@ -434,7 +410,9 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		return l.updateList(ctx, r, cp)
 	}
 	prompt := e.Prompt(ctx, r, cp, person, copies)
-	s.title, prompt.Untitled = l.titled(prompt.Request, cp)
+	if s.title, prompt.Untitled, err = e.titled(ctx, prompt.Request, cp); err != nil {
+		return err
+	}
 	since, again := l.mayBeSentSince(cp), cp.Ref == ""
 	namer, names := l.connector.(connectors.MessageIDAllocator)
 	if names && again && cp.SentAt.IsZero() && r.State == permissions.Pending { // what is shown again has a Ref once it has come
@@ -520,17 +498,6 @@ func (l *lane) shownAt(r permissions.Request) int64 {
 	return r.Revision
 }
 
-// titled reports whether a message about r is to show no more than its title, which it notes before that is sent; or whether it shows no
-// more and is to show all.
-func (l *lane) titled(r permissions.Request, cp permissions.Copy) (title, untitled bool) {
-	if title = r.OnlyTitle && r.State == permissions.Pending; title {
-		l.service.titles.Store(titleKeyOf(cp), true)
-		return true, false
-	}
-	_, untitled = l.service.titles.Load(titleKeyOf(cp))
-	return false, untitled
-}
-
 // recipient returns the person of a copy. If that person can no longer answer, it says so in the message, and unless there is
 // something left to show, it ends the copy.
 func (l *lane) recipient(
@@ -609,6 +576,9 @@ func (l *lane) storeSent(ctx context.Context, s sending) error {
 	e := l.service
 	ctx, done := shared.Noting(ctx)
 	defer done()
+	if e.redrawn.Load() == s.redrawn && !s.title {
+		e.noteWhole(ctx, s.Copy)
+	}
 	err, other := e.store.MarkShown(ctx, s.Copy, s.was), (*permissions.OtherMessageError)(nil)
 	switch is := errors.As(err, &other); {
 	case is && s.Ref != s.was:
@@ -620,9 +590,6 @@ func (l *lane) storeSent(ctx context.Context, s sending) error {
 	}
 	if err != nil {
 		return err
-	}
-	if e.redrawn.Load() == s.redrawn && !s.title {
-		e.titles.Delete(titleKeyOf(s.Copy))
 	}
 	if e.redrawn.Load() != s.redrawn {
 		again := s.Copy

@@ -180,6 +180,7 @@ func (d *Dispatch) reroute(ctx context.Context) error {
 			return nil
 		case <-d.changed:
 		}
+		unread := d.readTitles(ctx)
 		moved := d.moved.Swap(false)
 		err := d.EveryPending(ctx, func(r permissions.Request) error {
 			var err error
@@ -193,7 +194,7 @@ func (d *Dispatch) reroute(ctx context.Context) error {
 			return errors.Join(err, failed, d.escalateAbsence(ctx, r.ID))
 		})
 		d.registry.NotifyNotices()
-		if err == nil && moved {
+		if err = errors.Join(err, unread); err == nil && moved {
 			err = d.refreshAll(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
