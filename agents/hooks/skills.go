@@ -74,7 +74,7 @@ func (c *Call) lookAtSkills() {
 	}
 	added := map[string]any{}
 	if files != nil {
-		added[hookPrefix+"files"] = files
+		added[acts.FollowedFiles] = files
 	}
 	if len(mentions) > 0 {
 		added[acts.FileMentions] = mentions[:min(len(mentions), maxMentions)]

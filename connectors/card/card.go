@@ -244,6 +244,18 @@ func (s *sheet) addFiles(r permissions.Request, o Options) {
 	if slices.ContainsFunc(r.ToolNames(), permissions.FollowsFiles) {
 		s.row(o.Text("It does what its agent's files say: of commands in them nobody is asked."))
 	}
+	if slices.ContainsFunc(r.ToolCalls(), followsUnknown) {
+		s.row(o.Text("The hook found no file of that name: what it does is not known."))
+	}
+}
+
+// followsUnknown reports whether a hook did not find the file that a call follows.
+func followsUnknown(c permissions.Call) bool {
+	all, _ := membersOf(c.Input)
+	has := func(name string) bool {
+		return slices.ContainsFunc(all, func(m field) bool { return m.name == `"`+name+`": ` })
+	}
+	return has(risk.FileCommands) && !has(risk.FollowedFiles)
 }
 
 // addWords adds an agent's words. The reason needs no label, except below other words.

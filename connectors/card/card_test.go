@@ -650,3 +650,25 @@ func TestWhatItsAgentDidBeforeMakesNoFile(t *testing.T) {
 		t.Errorf("the row is missing where there is room:\n%s", m.Text)
 	}
 }
+
+// TestTheCardOfASkillWhoseFileIsNotFoundSaysSo, in both languages: it is high risk for that.
+func TestTheCardOfASkillWhoseFileIsNotFoundSaysSo(t *testing.T) {
+	says := map[i18n.Language]string{
+		"":   "The hook found no file of that name: what it does is not known.",
+		"de": "Der Hook hat keine Datei dieses Namens gefunden: Was es tut, ist nicht bekannt.",
+	}
+	for members, want := range map[string]bool{
+		`"hook.commands":["",0]`: true, `"args":{"hook.files":["/x"]},"hook.commands":["",0]`: true, `"args":"none"`: false,
+		`"hook.commands":["make $1",0],"hook.files":["/srv/.claude/skills/a/SKILL.md"]`: false,
+	} {
+		for language, text := range says {
+			r := request(permissions.KindTool, func(r *permissions.Request) {
+				r.Tool, r.Hook, r.Input = "Skill", "claude-code", input(`{"skill":"a",`+members+`}`)
+			})
+			got := card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{Language: language})
+			if strings.Contains(got, text) != want {
+				t.Errorf("%s: the card is\n%s", members, got)
+			}
+		}
+	}
+}

@@ -176,6 +176,9 @@ func Suspected(text json.RawMessage) (commands, files []string) {
 // FilesMember is the member of an input with the files that an ACP program reports of a call beside its input.
 const FilesMember = "acp.files"
 
+// FollowedFiles is the member of an input with the files that a call follows, as a hook found them.
+const FollowedFiles = "hook.files"
+
 // FileCommands is the member of an input with the commands in the files that a call follows, as a hook found them there. One that is no
 // text stands for what it left out.
 const FileCommands = "hook.commands"
