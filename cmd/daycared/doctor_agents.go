@@ -99,7 +99,11 @@ func (c *CLI) runsHook(ctx context.Context, a connect.Agent, byRoot bool) (h hoo
 		}
 	}
 	for _, need := range a.Needs {
-		if s, err := look(connect.File{Path: need.Path}); err != nil || !need.In(s.text, "") {
+		s, err := look(connect.File{Path: need.Path})
+		switch has := err == nil && need.In(s.text, ""); {
+		case has && need.With != "":
+			h.open = fmt.Sprintf("%s: %s has %s", need.With, s.path, need.Setting)
+		case !has && need.Without != "":
 			h.open = fmt.Sprintf("%s, unless %s has %s", need.Without, s.path, need.Setting)
 		}
 	}

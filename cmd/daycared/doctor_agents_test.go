@@ -497,6 +497,7 @@ func TestSettingsOfAFolderThatSwitchHooksOffAreRead(t *testing.T) {
 		{"gemini", ".gemini/settings.json", `{"hooksConfig":{"disabled":["daycared"]}}`},
 		{"claude-code", ".claude/settings.json", `{"disableAllHooks":true}`},
 		{"claude-code", ".claude/settings.local.json", `{"disableAllHooks":true}`},
+		{"codex", ".codex/config.toml", "[features]\nhooks = false\n"},
 	} {
 		c, a := somebody(t, try.agent, "exit 1")
 		folder := t.TempDir()
@@ -504,6 +505,22 @@ func TestSettingsOfAFolderThatSwitchHooksOffAreRead(t *testing.T) {
 		t.Chdir(folder)
 		if h := c.runsHook(t.Context(), a, false); h.runs || !strings.Contains(h.why, " in "+try.file) {
 			t.Errorf("%s, %s: %+v", try.agent, try.text, h)
+		}
+	}
+}
+
+// TestSettingsOfAFolderThatGiveCodexATerminalAreTold where it is the current one.
+func TestSettingsOfAFolderThatGiveCodexATerminalAreTold(t *testing.T) {
+	for text, want := range map[string]string{
+		"features.unified_exec_tty = true": "no rule holds for it: .codex/config.toml has features.unified_exec_tty = true", "a = 1": "",
+		"features.unified_exec_tty = false": "",
+	} {
+		c, a := somebody(t, "codex", "exit 1")
+		folder := t.TempDir()
+		put(t, filepath.Join(folder, ".codex", "config.toml"), text, 0o600)
+		t.Chdir(folder)
+		if h := c.runsHook(t.Context(), a, false); !strings.HasSuffix(h.open, want) || (h.open == "") != (want == "") {
+			t.Errorf("%s: %+v", text, h)
 		}
 	}
 }

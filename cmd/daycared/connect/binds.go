@@ -39,10 +39,10 @@ type Mode struct {
 	Note    string // the verdict's limits; may be empty
 }
 
-// Need is a setting without which an agent does something that no hook sees, and what that is.
+// Need is a setting without which, or with which, an agent does something that no hook sees, and what that is.
 type Need struct {
 	Setting
-	Without string
+	Without, With string // one of them
 }
 
 // Setting is one value in a settings file.
@@ -343,16 +343,22 @@ func (p Target) claudeBinding() Binding {
 	}
 }
 
+// typed is what no hook of Codex sees.
+const typed = "what it types into a command that runs (write_stdin) is not asked about, and no rule holds for it"
+
 func (p Target) codexBinding() Binding {
 	codex := p.folder(codexHome, ".codex")
 	return Binding{
 		Modes: both("terminal and IDE", "exec --dangerously-bypass-approvals-and-sandbox",
 			"it runs the call when the hook fails or times out"),
-		Off: []Setting{{filepath.Join(codex, "config.toml"), []string{"features", "hooks"}, false}},
-		Needs: []Need{{
-			Setting{filepath.Join(codex, "config.toml"), terminalsOff, false},
-			"what it types into a command that runs (write_stdin) is not asked about, and no rule holds for it",
-		}},
+		Off: []Setting{
+			{filepath.Join(codex, "config.toml"), []string{"features", "hooks"}, false},
+			{".codex/config.toml", []string{"features", "hooks"}, false},
+		},
+		Needs: []Need{
+			{Setting: Setting{filepath.Join(codex, "config.toml"), terminalsOff, false}, Without: typed},
+			{Setting: Setting{".codex/config.toml", terminalsOff, true}, With: typed},
+		},
 		Managed: Managed{
 			Path: filepath.Join(p.etc(), "codex", "requirements.toml"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: BindsUnless,
 			Note: "root owns the hook, and .env in " + codex + " still changes the environment that it runs in",
