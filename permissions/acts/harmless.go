@@ -130,6 +130,7 @@ var (
 	scratch, secretPaths, secretNames = wordLists["scratch"], wordLists["secretPaths"], wordLists["secretNames"]
 	builtins, pathNames, databases    = wordLists["builtins"], wordLists["pathNames"], wordLists["databases"]
 	taking, barePrograms, given       = wordLists["taking"], wordLists["bare"], wordLists["given"]
+	quiet, outputs, opening           = wordLists["quiet"], wordLists["outputs"], wordLists["opening"]
 	wrappers, interpreters            = wordLists["wrappers"], wordLists["interpreters"]
 )
 

@@ -514,6 +514,8 @@ func (a Act) takesTyping(name string) bool {
 		return !strings.HasPrefix(w, "-") && !isStdin(w) || strings.HasPrefix(w, "--") && option(w)
 	}
 	switch {
+	case a.startsTyping(name):
+		return true
 	case name == "ssh":
 		return endsInHost(args)
 	case slices.Contains(taking, name):
@@ -523,6 +525,23 @@ func (a Act) takesTyping(name string) bool {
 	}
 	return !slices.ContainsFunc(args, isText) && (len(args) != 1 || !option(args[0])) &&
 		slices.Contains(slices.Concat(shellNames, interpreters, barePrograms), name)
+}
+
+// startsTyping reports whether a program, whatever it is, is given its own input as a file, a shell without a command, or is named by its
+// first word what opens one: vagrant ssh.
+func (a Act) startsTyping(name string) bool {
+	p, _, known := entryOf(a)
+	if known && !p.builds || slices.Contains(slices.Concat(texts, builtins, quiet, shellNames, interpreters), name) {
+		return false
+	}
+	for i := 1; i < len(a.Words) && !slices.Contains(wrappers, name); i++ { // what those run is looked at itself
+		base := path.Base(a.Words[i])
+		shell := slices.Contains(shellNames, base) && Act{Words: a.Words[i:]}.takesTyping(base)
+		if shell || isStdin(a.Words[i]) && !slices.Contains(outputs, a.Words[i-1]) {
+			return true
+		}
+	}
+	return (len(a.Words) == 2 || len(a.Words) == 3) && slices.Contains(opening, a.Words[1])
 }
 
 // endsInHost reports whether ssh is given a host and no command.
@@ -560,6 +579,9 @@ var fetching = strings.Fields("npx pnpx bunx uvx npm pnpm yarn bun uv")
 func (f *finder) addWrapped(name string, a Act, depth int) {
 	args := a.Words[1:]
 	f.found[Unread] = f.found[Unread] || a.Piped && slices.Contains([]string{"at", "batch", "crontab"}, name)
+	if name == "command" && len(args) > 0 && strings.EqualFold(args[0], "-v") { // it says where that is
+		return
+	}
 	if name == "eval" {
 		f.addCommand(strings.Join(args, " "), f.folder(a), depth+1)
 		return

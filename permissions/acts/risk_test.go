@@ -658,6 +658,8 @@ func TestCodexTypesUnasked(t *testing.T) {
 		"psql", "psql -U fay db", "mysql -uroot -prefer", "sqlite3 x.db", "ssh prod", "ssh -t -p 22 fay@prod", "ssh prod bash",
 		"docker exec -it c bash", "docker run -it alpine", "docker exec -i c psql", "kubectl exec -it p -- sh", "cat > x.sh",
 		"tee x.sh", "xargs rm", "gdb ./x", "vim x", "cat | sh", "timeout 9 bash", "sh -c bash", "for i in 1; do bash; done",
+		"make -f -", "make --file /dev/stdin", "ssh-agent bash", "dbus-run-session -- zsh -l", "xonsh", "vagrant ssh", "vagrant ssh web",
+		"kubectl exec -it p -- bash", "docker exec -it c sh", "expect", "./run -", "adb shell", "poetry shell", "psql -f -",
 	} {
 		if !slices.Contains(risks("codex", command), Typing) {
 			t.Errorf("codex types into %q", command)
@@ -670,7 +672,10 @@ func TestCodexTypesUnasked(t *testing.T) {
 		"bash x.sh", "bash -c ls", "bash -lc ls", "ls | sh", "bash < x", "python3 x.py", "python3 -c 1", "python3 -m pytest",
 		"python3 --version", "node -v", "psql -c 'select 1'", "psql -f x.sql", "psql < x", "sqlite3 x.db 'select 1'",
 		"mysql -e 'show tables'", "ssh prod ls", "ssh -p 22 prod ls -l", "cat x", "ls | tee x | wc", "find . | cat", "docker ps",
-		"git log", "go test ./...", "bash <<'E'\nls\nE", "deno run x.ts", "crontab -l", "echo bash",
+		"git log", "go test ./...", "bash <<'E'\nls\nE", "deno run x.ts", "crontab -l", "echo bash", "make", "make test", "cd -",
+		"git checkout -", "git switch shell", "tar cf - x", "curl -o - x.example", "ssh-agent bash -c ls", "./run x.sh", "uuidgen",
+		"make -f - <<'E'\nx:\nE", "echo x | make -f -", "which bash", "command -v zsh", "mkdir shell", "adb shell ls -l", "pandoc x -o -",
+		"brew install bash", "sort -", "kubectl apply -f - <<'E'\nx\nE", "grep -r x shell", "file /bin/sh", "ls /bin/bash",
 	} {
 		if got := risks("codex", command); slices.Contains(got, Typing) {
 			t.Errorf("codex types nothing into %q", command)
