@@ -8,7 +8,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
-	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 	"github.com/daycared/daycared/permissions/timing"
@@ -85,7 +84,7 @@ func (c *call) askOnce(ctx context.Context) (err error) {
 	}
 	done, _ := c.engine.shares.Take(context.Background(), c.caller.Name) // here, where a call that waits for its turn is small
 	c.engine.beginning <- struct{}{}
-	aside.Run(func() { err = c.begin(ctx) })
+	c.engine.aside.Run(func() { err = c.begin(ctx) })
 	done()
 	if err != nil {
 		c.answer = new(permissions.Request)
@@ -95,7 +94,7 @@ func (c *call) askOnce(ctx context.Context) (err error) {
 		return nil
 	}
 	c.waiter.WaitSettled(ctx, c.until)
-	aside.Run(func() { err = c.end(ctx) })
+	c.engine.aside.Run(func() { err = c.end(ctx) })
 	return err
 }
 

@@ -47,6 +47,7 @@ type services struct {
 	log        *slog.Logger
 	offers     trustOffers
 	awaitLease func(context.Context) bool // see Options.AwaitLease
+	aside      aside.Pool
 }
 
 // Engine opens requests and settles answers. It is safe for concurrent use.
@@ -133,7 +134,7 @@ func New(o Options) *Engine {
 			store: o.Store, clock: clock, log: o.Log,
 			registry:   registry.New(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 			offers:     trustOffers{at: map[trustOffer]time.Time{}},
-			awaitLease: o.AwaitLease,
+			awaitLease: o.AwaitLease, aside: aside.NewPool(),
 		},
 		pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		prompts: map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},

@@ -110,6 +110,7 @@ func inVirtualTime(t *testing.T, s engine.Settings, c connectors.Connector, do f
 	synctest.Test(t, func(t *testing.T) {
 		st := &env{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{c}, pruneEvery: time.Minute}
 		st.open()
+		t.Cleanup(func() { <-time.After(time.Second) }) // until idle goroutines have ended
 		defer func() { st.stop() }()
 		do(t, st)
 	})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/engine/shared"
-	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 	"github.com/daycared/daycared/permissions/timing"
@@ -29,7 +28,7 @@ type waits struct {
 func (g *waits) WaitSettled(ctx context.Context, until time.Time, caller permissions.Caller, id permissions.ID) error {
 	var w *registry.Waiter
 	var err error
-	aside.Run(func() { w, err = g.attach(ctx, caller, id) })
+	g.aside.Run(func() { w, err = g.attach(ctx, caller, id) })
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ func (w *world) live() {
 	}
 	w.stop()
 	w.lasted = w.elapsed()
+	<-time.After(time.Second) // until idle goroutines have ended
 }
 
 // step is one thing that happens.

@@ -2,6 +2,7 @@ package aside_test
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/metrics"
 	"strings"
 	"testing"
@@ -11,13 +12,33 @@ import (
 	"github.com/daycared/daycared/internal/aside"
 )
 
+var pool = aside.NewPool()
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRunReturnsWhenItIsDone(t *testing.T) {
 	did := false
-	aside.Run(func() { did = true })
+	pool.Run(func() { did = true })
 	if !did {
 		t.Error("it was not done")
+	}
+}
+
+// goroutine is which one runs.
+func goroutine() string {
+	head := make([]byte, 32)
+	n := runtime.Stack(head, false)
+	return strings.Fields(string(head[:n]))[1]
+}
+
+func TestGoroutinesWithGrownStacksAreUsedAgain(t *testing.T) {
+	const runs = 1000
+	used := map[string]bool{}
+	for range runs {
+		pool.Run(func() { used[goroutine()] = true })
+	}
+	if len(used) > runs/2 {
+		t.Errorf("%d calls in turn took %d goroutines", runs, len(used))
 	}
 }
 
@@ -29,7 +50,7 @@ func TestAPanicIsTheCallers(t *testing.T) {
 			t.Errorf("the caller panicked with %s", p)
 		}
 	}()
-	aside.Run(explode)
+	pool.Run(explode)
 	t.Error("the caller did not panic")
 }
 
@@ -57,7 +78,7 @@ func TestWhoeverWaitsAfterwardsStaysSmall(t *testing.T) {
 	before := stacks()
 	for range many {
 		go func() {
-			aside.Run(func() { deep(63) })
+			pool.Run(func() { deep(63) })
 			ready <- struct{}{}
 			<-end
 			ended <- struct{}{}

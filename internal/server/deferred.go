@@ -73,7 +73,7 @@ func (d *Server) awaited(ctx huma.Context, next func(huma.Context)) {
 	}
 	defer s.leave()
 	c := &awaiting{humaContext: ctx}
-	aside.Run(func() { next(c) })
+	d.beginning.aside.Run(func() { next(c) })
 	wait := c.wait
 	if c = nil; wait == nil {
 		return
@@ -81,7 +81,7 @@ func (d *Server) awaited(ctx huma.Context, next func(huma.Context)) {
 	r.Body = http.NoBody // already read: release it
 	write := wait(s.leave)
 	s.leave()
-	aside.Run(func() { write(w) })
+	d.beginning.aside.Run(func() { write(w) })
 }
 
 // maxBeginning is how many of these calls are decoded and begun at once. More would each hold a parsed body and a deep stack, while
@@ -92,13 +92,14 @@ const maxBeginning = 32
 type beginning struct {
 	slots   chan struct{}
 	callers *aside.Shares // each may have half of them
+	aside   aside.Pool
 	mu      sync.Mutex
 	tidy    *time.Timer // returns memory after a burst
 	last    time.Time   // when it last did
 }
 
 func newBeginning() *beginning {
-	return &beginning{slots: make(chan struct{}, maxBeginning), callers: aside.NewShares(maxBeginning / 2)}
+	return &beginning{slots: make(chan struct{}, maxBeginning), callers: aside.NewShares(maxBeginning / 2), aside: aside.NewPool()}
 }
 
 // After a burst of calls, its memory is returned to the system, because the runtime itself keeps it for minutes. That costs one
@@ -139,6 +140,7 @@ func (s *slot) leave() {
 		s.held = false
 		<-s.of.slots
 		s.done()
+		s.done = nil // a call that waits holds it no longer
 	}
 }
 
