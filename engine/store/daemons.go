@@ -32,7 +32,9 @@ const (
 
 	leaveDaemons = `WITH own AS (DELETE FROM leases WHERE holder = $1) DELETE FROM daemons WHERE id = $1`
 
-	removeSilent = `DELETE FROM daemons WHERE until <= clock_timestamp() AND id <> $1`
+	removeSilent = `DELETE FROM daemons WHERE (until <= clock_timestamp() OR ` + aheadText + ` = $2) AND id <> $1`
+
+	aheadText = `'ahead ' || id || ' ' || until`
 
 	countOthers = `SELECT COUNT(*) FROM daemons WHERE id <> $1 AND until > clock_timestamp()`
 )
@@ -162,8 +164,10 @@ func (s *Store) Now() time.Time {
 const leaseRetry = 500 * time.Millisecond
 
 const (
-	// readHolder is how the holder of a lease stands: another daemon has it, was silent for too long, or there is none.
-	readHolder = `SELECT COALESCE((SELECT CASE WHEN until > clock_timestamp() THEN 'runs' ELSE 'silent' END ` +
+	// readHolder is how the holder of a lease stands: another daemon has it, was silent for too long, or there is none; or the clock was set
+	// back since that daemon wrote, and its text changes once it writes again.
+	readHolder = `SELECT COALESCE((SELECT CASE WHEN until > clock_timestamp() + $3 * INTERVAL '1 ms' THEN ` + aheadText +
+		` WHEN until > clock_timestamp() THEN 'runs' ELSE 'silent' END ` +
 		`FROM leases JOIN daemons ON id = holder WHERE name = $1 AND id <> $2), 'none')`
 
 	endLeases = `DELETE FROM leases WHERE holder NOT IN (SELECT id FROM daemons)`
@@ -193,17 +197,20 @@ func (s *Store) AcquireLease(ctx context.Context, name string) error {
 // tryLease reports whether this daemon has a lease now, which it takes if no other one has it or that one was silent for too long.
 func (s *Store) tryLease(ctx context.Context, name string, c *contact) (taken bool, err error) {
 	holder := ""
-	err = s.readers.QueryRowContext(ctx, readHolder, name, s.server.id).Scan(&holder)
+	err = s.readers.QueryRowContext(ctx, readHolder, name, s.server.id, heldFor.Milliseconds()).Scan(&holder)
+	if strings.HasPrefix(holder, "ahead ") && holder != c.ahead {
+		c.ahead, c.since = holder, time.Now()
+	}
 	switch {
 	case err != nil:
 		c.since = time.Now()
 		return false, err
-	case holder == "runs", holder == "silent" && time.Since(c.since) < heldFor:
+	case holder == "runs", holder != "none" && time.Since(c.since) < heldFor:
 		return false, nil
 	}
 	return writing(ctx, s, func(ctx context.Context, t *tx) (bool, error) {
-		if holder == "silent" {
-			t.exec(ctx, removeSilent, s.server.id)
+		if holder != "none" {
+			t.exec(ctx, removeSilent, s.server.id, holder)
 		}
 		t.exec(ctx, endLeases)
 		return t.affected(ctx, takeLease, name, s.server.id) > 0, nil

@@ -306,6 +306,40 @@ func TestADaemonThatWasReplacedWritesNothing(t *testing.T) {
 	}
 }
 
+// TestAHolderBeforeTheClockWasSetBackIsSilentOnceItWritesNoMore: its time lies further ahead than it can be, and is over only once it was
+// seen unchanged for as long as a daemon may be silent.
+func TestAHolderBeforeTheClockWasSetBackIsSilentOnceItWritesNoMore(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	first, second := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	if err := first.AcquireLease(t.Context(), "chats"); err != nil {
+		t.Fatal(err)
+	}
+	back := func() {
+		query(t, url, `UPDATE daemons SET until = clock_timestamp() + INTERVAL '10 minutes' WHERE id = '`+first.server.id+`'`)
+	}
+	back()
+	seen := contact{since: time.Now().Add(-time.Hour)}
+	if second.takes(t, &seen) {
+		t.Error("it was taken as soon as the clock was set back")
+	}
+	seen.since = time.Now().Add(-heldFor)
+	insert(t, first)
+	if second.takes(t, &seen) {
+		t.Error("it was taken from a daemon that has written since")
+	}
+	back()
+	if second.takes(t, &seen) {
+		t.Error("it was taken from a daemon that had written after it was seen")
+	}
+	seen.since = time.Now().Add(-heldFor)
+	if !second.takes(t, &seen) {
+		t.Error("nobody can take it")
+	}
+	if err := first.renewMembership(t.Context()); !errors.Is(err, errReplaced) {
+		t.Errorf("the former one holds it: %v", err)
+	}
+}
+
 // TestADatabaseThatWasAwayMakesNobodySilent: who comes back first does not take the place of the others.
 func TestADatabaseThatWasAwayMakesNobodySilent(t *testing.T) {
 	c := ownCluster(t)
@@ -317,7 +351,7 @@ func TestADatabaseThatWasAwayMakesNobodySilent(t *testing.T) {
 	if err := c.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	long := contact{time.Now().Add(-time.Hour)}
+	long := contact{since: time.Now().Add(-time.Hour)}
 	if second.takes(t, &long) {
 		t.Error("it was taken while the database was away")
 	}

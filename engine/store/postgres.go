@@ -62,7 +62,10 @@ type postgres struct {
 
 // contact is since when a daemon has reached the database whenever it tried. Only after a while others count as silent: the database may
 // have been away from all of them.
-type contact struct{ since time.Time }
+type contact struct {
+	since time.Time
+	ahead string // the holder whose time lies further ahead than it can be, when that was seen first
+}
 
 // serverTime is what the clock of the database said, when that was heard by this machine's, and when it was asked.
 type serverTime struct{ said, at, sent time.Time }

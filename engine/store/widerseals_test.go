@@ -316,6 +316,30 @@ func TestAStartSealsListsFromBeforeOnce(t *testing.T) {
 	}
 }
 
+// TestCopiesAreSealedAnewByOneDaemonAlone: one of before would not know their seals.
+func TestCopiesAreSealedAnewByOneDaemonAlone(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	former := openOn(t.Context(), t, path, url)
+	err := former.write(t.Context(), func(ctx context.Context, t *tx) error {
+		t.exec(ctx, writeSeals, 1)
+		return sealIdentity(ctx, t, former.seals)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := options(path)
+	with.Server = url
+	if s, err := Open(t.Context(), with); err == nil || !strings.Contains(err.Error(), "1 other daemons use") {
+		t.Errorf("opened beside it: %v, %v", s, err)
+	}
+	if err := former.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := openOn(t.Context(), t, path, url); s.countUnsealed() > 0 {
+		t.Error("rows count as changed")
+	}
+}
+
 // TestANewLifeTakesBackWhatASessionHasForOnce: B6/its run keeps neither what was allowed it once nor what it was given.
 func TestANewLifeTakesBackWhatASessionHasForOnce(t *testing.T) {
 	const want = `{"n":1,"state":"WAIT_ACK","words":"<a>"}`
