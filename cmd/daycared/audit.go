@@ -55,8 +55,9 @@ const maxTold = 4096
 
 // audit prints entries as they arrive, so that a long chain need not fit in memory.
 func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) error {
-	zone := here(ctx, client).Location
-	since, err := c.listing.begin(zone)
+	local := here(ctx, client)
+	zone := local.Location
+	since, err := c.listing.begin(local)
 	if err != nil {
 		return err
 	}
@@ -542,18 +543,18 @@ func (c *CLI) eventsCommand() *cobra.Command {
 		if cmd.Flags().Changed("after") && after < 0 {
 			return usage("--after is the seq of an event seen before, or 0 for all of them, not %d", after)
 		}
-		since, err := c.listing.begin(time.Local)
+		client, err := c.adminClient()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		since, err := c.listing.begin(here(cmd.Context(), client))
 		if err != nil {
 			return err
 		}
 		if c.listing.since != "" && !cmd.Flags().Changed("after") {
 			after = 0
 		}
-		client, err := c.adminClient()
-		if err != nil {
-			return err
-		}
-		defer client.Close()
 		client.Lost = func(error) { c.say("the daemon is away; what happens is told when it is back") }
 		client.Back = func() { c.say("the daemon is back") }
 		told := 0

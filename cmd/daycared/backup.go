@@ -17,6 +17,7 @@ import (
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -205,8 +206,8 @@ func notChecked(v store.Verified) error {
 
 func (c *CLI) suspendedCommand() *cobra.Command {
 	return c.adminCommand("suspended", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-		zone := here(cmd.Context(), client).Location
-		since, err := c.listing.begin(zone)
+		local := here(cmd.Context(), client)
+		since, err := c.listing.begin(local)
 		if err != nil {
 			return err
 		}
@@ -225,7 +226,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 		if len(list) > 0 {
 			c.say("if a backup was put back by hand, locks made since, if any, are lost: lock again whoever is to be locked")
 		}
-		return c.printSuspended(list, zone)
+		return c.printSuspended(list, local)
 	})
 }
 
@@ -247,7 +248,8 @@ func (c *CLI) sayAccounts(ctx context.Context, client *admin.Client, none bool) 
 	return nil
 }
 
-func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error {
+func (c *CLI) printSuspended(list []admin.Suspended, local card.Options) error {
+	zone := local.Location
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	for _, s := range list {
 		opens, by, last := "", "", ""
@@ -260,7 +262,7 @@ func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error 
 			opens = covers(g, permissions.RequestView{}) + " for " + spelled(g.Caller) + ", " + lasts(g, zone)
 			by, last = fmt.Sprintf("by %s, %s", spelled(g.By), when(g.CreatedAt, zone)), fmt.Sprintf("used %d", g.Used)
 		case s.Token != nil:
-			opens, by = "agent "+spelled(s.Token.Name)+", "+valid(*s.Token), "made "+when(s.Token.CreatedAt, zone)
+			opens, by = "agent "+spelled(s.Token.Name)+", "+valid(*s.Token, local.Now), "made "+when(s.Token.CreatedAt, zone)
 			last = used(*s.Token)
 		case s.Pairing != nil:
 			opens = fmt.Sprintf("%s answers with %s", spelled(s.Pairing.Person), spelled(s.Pairing.Address))

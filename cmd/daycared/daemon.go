@@ -159,7 +159,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 func (d *daemon) connect(c *CLI) (*admin.Connector, error) {
 	o := admin.Options{
 		Socket: d.paths.AdminSocket, Group: d.cfg.API.AdminGroup, Key: admin.Key(d.key),
-		AdminReachable: d.cfg.API.AdminReachable, Zone: d.zones.of, Log: d.log,
+		AdminReachable: d.cfg.API.AdminReachable, Zone: d.zones.of, Now: d.rows.Now, Log: d.log,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.gauges.ServeHTTP(w, r) }), Daemon: d.describe, Stop: d.end,
 	}
 	if d.paths.Database != "" {

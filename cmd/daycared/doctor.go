@@ -151,6 +151,8 @@ type access struct {
 	me   admin.Me // of a person
 	open int      // how many requests wait for them
 
+	ahead time.Duration // this machine's clock, of the one that the daemon goes by
+
 	channels []admin.Channel
 	people   []admin.Person // only the operator gets these
 }
@@ -182,6 +184,7 @@ func (c *CLI) decideSocket(ctx context.Context) (d access) {
 	}
 	defer client.Close()
 	if d.me, d.err = client.WhoAmI(ctx); d.err == nil {
+		d.ahead = time.Since(d.me.Now)
 		var list []permissions.RequestView
 		list, d.err = client.List(ctx, "", 0)
 		d.open = len(list)
@@ -200,6 +203,9 @@ func lacksAccess(d access) string {
 	}
 	return "name it as user of one of people if a person uses it"
 }
+
+// clockTolerance is how far this machine's clock may differ from the daemon's.
+const clockTolerance = 5 * time.Second
 
 // describeAccess describes the account's access to the sockets. Access to only one of them is normal.
 func describeAccess(asks, decides access, uid int) (findings []finding) {
@@ -235,6 +241,13 @@ func describeAccess(asks, decides access, uid int) (findings []finding) {
 		}
 		findings = append(findings, newFinding("ok",
 			fmt.Sprintf("this account answers as %s; %d waiting", decides.me.Name, decides.open), ""))
+	}
+	if by := decides.ahead.Round(time.Second); by.Abs() >= clockTolerance {
+		what := fmt.Sprintf("the clock of this machine is %s ahead of the database's, which counts", by)
+		if by < 0 {
+			what = fmt.Sprintf("the clock of this machine is %s behind the database's, which counts", -by)
+		}
+		findings = append(findings, newFinding("wrong", what, "set the clock of this machine, or of the database's"))
 	}
 	for _, c := range decides.channels {
 		if c.OK {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -20,6 +21,8 @@ func TestWhatSocketAccessMeansForAnAccount(t *testing.T) {
 	stopped := fay
 	by := "sam"
 	stopped.me.StoppedBy = &by
+	fast := fay
+	fast.ahead = 15 * time.Minute
 	nobody := access{err: permissions.NotConfigured(7), shut: true}
 	for _, c := range []struct {
 		name          string
@@ -40,6 +43,10 @@ func TestWhatSocketAccessMeansForAnAccount(t *testing.T) {
 		{"both", access{}, stopped, []string{
 			"ok the daemon takes questions", "note everything is stopped by sam, and nothing is asked",
 			"ok this account answers as fay; 2 waiting",
+		}},
+		{"somebody whose clock is wrong", shut, fast, []string{
+			"note this account answers as fay; it cannot ask here, which is as it should be", "ok this account answers as fay; 2 waiting",
+			"wrong the clock of this machine is 15m0s ahead of the database's, which counts",
 		}},
 		{"no daemon", away, away, []string{"wrong the daemon cannot take questions: no such file"}},
 		{"half a daemon", access{}, away, []string{"ok the daemon takes questions", "wrong people cannot answer here: no such file"}},

@@ -148,21 +148,21 @@ type listing struct {
 // unlimited is the default of --limit.
 const unlimited = math.MaxInt
 
-// begin parses --since; the zero time means no limit.
-func (l *listing) begin(zone *time.Location) (time.Time, error) {
+// begin parses --since by the daemon's clock; the zero time means no limit.
+func (l *listing) begin(at card.Options) (time.Time, error) {
 	if l.limit < 1 {
 		return time.Time{}, usage("--limit is how many to list, 1 or more, not %d", l.limit)
 	}
 	if l.since == "" {
 		return time.Time{}, nil
 	}
-	return parseSince(l.since, time.Now(), zone)
+	return parseSince(l.since, at.Now, at.Location)
 }
 
 // begin returns who lists, and since when in their time zone.
 func (c *CLI) begin(ctx context.Context, client *admin.Client) (me admin.Me, since time.Time, err error) {
 	if me, err = client.WhoAmI(ctx); err == nil {
-		since, err = c.listing.begin(me.Location())
+		since, err = c.listing.begin(at(me))
 	}
 	return me, since, err
 }
@@ -310,8 +310,11 @@ func (c *CLI) printSettled(ctx context.Context, client *admin.Client, s permissi
 // know the person.
 func here(ctx context.Context, client *admin.Client) card.Options {
 	me, _ := client.WhoAmI(ctx)
-	return card.Options{Now: time.Now(), Location: me.Location()}
+	return at(me)
 }
+
+// at is the time by the daemon's clock, in the person's zone.
+func at(me admin.Me) card.Options { return card.Options{Now: me.Now, Location: me.Location()} }
 
 // json prints a value for programs, on one row. Control characters in other people's text are escaped (as in \u0085), so that
 // they cannot control a terminal.

@@ -38,7 +38,7 @@ func (c *CLI) lockCommand() *cobra.Command {
 			}
 			from := time.Time{}
 			if cmd.Flags().Changed("since") {
-				if from, err = parseSince(since, time.Now(), me.Location()); err != nil {
+				if from, err = parseSince(since, me.Now, me.Location()); err != nil {
 					return err
 				}
 			}
@@ -49,9 +49,9 @@ func (c *CLI) lockCommand() *cobra.Command {
 			case c.asJSON:
 				err = c.json(l)
 			default:
-				err = c.printLock(l, from, card.Options{Now: time.Now(), Location: me.Location()})
+				err = c.printLock(l, from, at(me))
 			}
-			if err == nil && from.After(time.Now()) {
+			if err == nil && from.After(me.Now) {
 				return fmt.Errorf("%s is locked, but nothing was taken back: --since %s is in the future",
 					spelled(l.Person), stamp(from, me.Location()))
 			}
@@ -151,7 +151,7 @@ func (c *CLI) awayCommand() *cobra.Command {
 				return err
 			}
 			if len(args) > 0 {
-				until, to, err := conversation.ParseAway(strings.Join(args, " "), time.Now(), me.Location())
+				until, to, err := conversation.ParseAway(strings.Join(args, " "), me.Now, me.Location())
 				if err != nil {
 					return usage("%s", permissions.AsRefusal(err).Text)
 				}

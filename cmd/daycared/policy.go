@@ -115,7 +115,8 @@ func (c *CLI) stored(ctx context.Context, since string) (calls []rules.PastCall,
 		return nil, err
 	}
 	defer client.Close()
-	from, err := parseSince(since, time.Now(), here(ctx, client).Location)
+	at := here(ctx, client)
+	from, err := parseSince(since, at.Now, at.Location)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (c *CLI) reportCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		now := time.Now()
+		now := me.Now
 		from, err := parseSince(since, now, me.Location())
 		if err != nil {
 			return err

@@ -352,8 +352,9 @@ func (c *CLI) agentsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		zone := here(cmd.Context(), client).Location
-		from, err := c.listing.begin(zone)
+		local := here(cmd.Context(), client)
+		zone := local.Location
+		from, err := c.listing.begin(local)
 		if err != nil {
 			return err
 		}

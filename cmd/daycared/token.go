@@ -78,11 +78,11 @@ func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken)
 	if err := c.printToken(n, token, secret); err != nil {
 		return err
 	}
-	next := "this is told once; it is valid " + valid(token) +
+	next := "this is told once; it is valid " + valid(token, token.CreatedAt) +
 		". Put it in a file of mode 0600 (--out FILE does) and name that in DAYCARED_TOKEN_FILE or --token-file"
 	if n.file != "" {
 		next = fmt.Sprintf("%s holds the token of %s, which is valid %s. Next: daycared ask --token-file %s @network --reason 'try it'",
-			n.file, n.name, valid(token), n.file)
+			n.file, n.name, valid(token, token.CreatedAt), n.file)
 	}
 	c.say("%s", next)
 	c.tellOthers(ctx, client, token)
@@ -160,7 +160,8 @@ func used(t admin.Token) string {
 
 func (c *CLI) tokenListCommand() *cobra.Command {
 	return c.adminCommand("list", nil, func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-		since, err := c.listing.begin(time.Local)
+		local := here(cmd.Context(), client)
+		since, err := c.listing.begin(local)
 		if err != nil {
 			return err
 		}
@@ -181,7 +182,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			if t.Person != "" {
 				whose = ", of " + spelled(t.Person)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n", t.ID.Short(), spelled(t.Name), valid(t), used(t), whose, sinceRestored(t.SuspendedAt != nil))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n", t.ID.Short(), spelled(t.Name), valid(t, local.Now), used(t), whose, sinceRestored(t.SuspendedAt != nil))
 		}
 		return table.Flush()
 	})
@@ -217,11 +218,11 @@ func (c *CLI) nearToken(ctx context.Context, client *admin.Client, name string, 
 	return adding(refused, permissions.Nearest(name, names))
 }
 
-func valid(t admin.Token) string {
+func valid(t admin.Token, now time.Time) string {
 	switch {
 	case t.ExpiresAt == nil:
 		return "until revoked"
-	case t.ExpiresAt.After(time.Now()):
+	case t.ExpiresAt.After(now):
 		return "until " + when(*t.ExpiresAt, time.Local)
 	}
 	return "no more since " + when(*t.ExpiresAt, time.Local)

@@ -25,7 +25,7 @@ func init() {
 	if file := os.Getenv(clockFile); file != "" {
 		hookNow = func() time.Time {
 			text, _ := os.ReadFile(file) // no file means no offset
-			ahead, _ := time.ParseDuration(string(text))
+			ahead, _ := time.ParseDuration(strings.TrimSpace(string(text)))
 			return time.Now().Add(ahead)
 		}
 	}

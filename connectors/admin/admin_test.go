@@ -167,7 +167,7 @@ func TestTheKeyMakesTheOperator(t *testing.T) {
 	for text, operator := range map[string]bool{key: true, "wrong": false, "": false} {
 		c := newClient(t, socket, text)
 		me, err := c.WhoAmI(t.Context())
-		want := admin.Me{Name: "fay", UID: os.Getuid(), Operator: operator, Via: "cli"}
+		want := admin.Me{Name: "fay", UID: os.Getuid(), Operator: operator, Via: "cli", Now: me.Now}
 		if err != nil || me != want {
 			t.Errorf("key %q: %+v, %v", text, me, err)
 		}

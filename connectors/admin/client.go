@@ -156,7 +156,11 @@ func (c *Client) Verify(ctx context.Context, told ...func(wire.Progress)) ([]per
 
 // WhoAmI returns this account's identity at the daemon.
 func (c *Client) WhoAmI(ctx context.Context) (Me, error) {
-	return fetch[Me](ctx, c, "/v1/whoami")
+	me, err := fetch[Me](ctx, c, "/v1/whoami")
+	if me.Now.IsZero() { // an error, or an older daemon
+		me.Now = time.Now()
+	}
+	return me, err
 }
 
 // Ready is nil while requests can be stored and answered; otherwise the error says what to do.

@@ -64,6 +64,8 @@ type Options struct {
 	Connections int
 	// Zone returns a person's time zone, or nil. It may be nil and must be safe for concurrent use.
 	Zone func(name string) *time.Location
+	// Now is the clock that the store goes by; nil: the machine's.
+	Now func() time.Time
 	// Metrics serves /metrics; it may be nil.
 	Metrics http.Handler
 	// Daemon describes the process for [Status]. It may be nil and must be safe for concurrent use.
@@ -93,6 +95,9 @@ var (
 
 // New makes a connector for the operations of that engine. It performs no I/O.
 func New(o Options, engine Operations) *Connector {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	return &Connector{options: o, engine: engine, inboxes: inboxes{changed: timing.NewSignal()}}
 }
 

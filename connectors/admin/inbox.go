@@ -143,6 +143,7 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 		sent, leave := r.inboxes.enter(name)
 		defer leave()
 		s := newStream(r.engine, id, name, streamTo(c))
+		s.now = r.options.Now
 		s.sent = sent
 		_ = s.run(c.Context()) // it ends with the connection, so nobody needs the error
 	}}, nil
@@ -151,6 +152,7 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 type stream struct {
 	sink
 	engine Operations
+	now    func() time.Time
 	id     connectors.Identity
 	name   string
 	sent   <-chan delivery // to send now
@@ -158,7 +160,7 @@ type stream struct {
 }
 
 func newStream(engine Operations, id connectors.Identity, name string, w http.ResponseWriter) *stream {
-	return &stream{sink: newSink(w), engine: engine, id: id, name: name, seen: map[permissions.ID]seen{}}
+	return &stream{sink: newSink(w), engine: engine, now: time.Now, id: id, name: name, seen: map[permissions.ID]seen{}}
 }
 
 // seen is what the client knows of a request.
@@ -275,7 +277,7 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 
 // toCome reports whether a copy is this person's, here, and not due yet: it will be sent.
 func (s *stream) toCome(c permissions.Copy) bool {
-	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == "" && c.DueAt.After(time.Now())
+	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == "" && c.DueAt.After(s.now())
 }
 
 func (s *stream) sendView(ctx context.Context, p permissions.RequestView) error {

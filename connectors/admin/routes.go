@@ -222,7 +222,7 @@ func (r *routes) whoami(ctx context.Context, _ *struct{}) (Me, error) {
 	if err != nil {
 		return Me{}, err
 	}
-	me := Me{Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: wire.OrNull(r.engine.StoppedBy())}
+	me := Me{Now: r.options.Now(), Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: wire.OrNull(r.engine.StoppedBy())}
 	me.Away = r.absence(name)
 	if r.options.Zone != nil {
 		me.Timezone = zoneName(r.options.Zone(name))
@@ -288,6 +288,8 @@ type Me struct {
 	UID      int    `json:"uid"`
 	Operator bool   `json:"operator"`
 	Via      string `json:"via"`
+	// Now is the time by the clock that the daemon goes by: with PostgreSQL, the database's.
+	Now time.Time `json:"now"`
 	// StoppedBy is who stopped everything, or null.
 	StoppedBy *string `json:"stopped_by"`
 	// Timezone is the IANA name of their time zone, or null if none is configured.
