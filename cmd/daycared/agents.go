@@ -373,7 +373,7 @@ func (c *CLI) runOutside(ctx context.Context, o outside, argv []string) error {
 		}
 	}
 	named := config.Agent{Write: places[1 : 1+len(o.write)], Read: places[1+len(o.write):]}
-	code, err := sandbox.New(sandbox.Options{Own: ownFiles(cfg, paths)}).Job(ctx, sandbox.Policy{
+	code, err := sandbox.New(sandbox.Options{Own: append(ownFiles(cfg, paths), runningData()...)}).Job(ctx, sandbox.Policy{
 		Read: named.Read, Write: places[:1+len(o.write)], Network: o.network, Dir: places[0], Home: c.homeOf(named, places[0]),
 		Env: c.passedVariables(o.env),
 	}, sandbox.Streams{In: c.In, Out: c.Out, Err: c.Err}, argv...)
@@ -414,7 +414,7 @@ func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 		return err
 	}
 	asks.Progress = (&progress{cli: c}).tell
-	walls := newSandbox(cfg, engine.Settings{Own: ownFiles(cfg, paths)})
+	walls := newSandbox(cfg, engine.Settings{Own: append(ownFiles(cfg, paths), runningData()...)})
 	err = acp.Once(ctx, acp.OneShot{
 		Name: agent.Name, Session: "run-" + string(permissions.NewID(time.Now())),
 		Program: c.program(agent, placeOf(agent, cfg), walls, slog.New(slog.DiscardHandler)),

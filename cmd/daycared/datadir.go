@@ -329,3 +329,22 @@ func exposed(file string) string {
 	}
 	return fmt.Sprintf("others may read %s (%#o); run: chmod 600 %s", file, info.Mode().Perm(), file)
 }
+
+// runningData returns the data directories of this account's daemons that run, which may have been started with another configuration
+// than this process has. Only Linux lists them.
+func runningData() (folders []string) {
+	locks, _ := os.ReadFile("/proc/locks") // a row is 5: FLOCK ADVISORY WRITE 1234 fe:00:105 0 EOF
+	for row := range strings.Lines(string(locks)) {
+		fields := strings.Fields(row)
+		if len(fields) < 5 || fields[1] != "FLOCK" {
+			continue
+		}
+		open, _ := filepath.Glob("/proc/" + fields[4] + "/fd/*") // none of another account's
+		for _, link := range open {
+			if file, err := os.Readlink(link); err == nil && filepath.Base(file) == lockName {
+				folders = append(folders, filepath.Dir(file))
+			}
+		}
+	}
+	return folders
+}
