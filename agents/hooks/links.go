@@ -54,7 +54,7 @@ func (c Call) Leads(env func(string) string) (l permissions.Leads) {
 	for _, name := range names {
 		if to, known := links.Leads(name); known {
 			l.Names[name] = to
-		} else {
+		} else if plain := strings.TrimSuffix(name, "/"); plain == name || l.Names[plain] == "" { // else it is no folder
 			whole = false // and no rule allows it
 		}
 	}

@@ -92,6 +92,33 @@ func TestWhereNamesLead(t *testing.T) {
 // inAnotherWay matches calls that may name what does not stand in them.
 var inAnotherWay = regexp.MustCompile(`/proc/|%E9`)
 
+// TestFoldersThatACallMovesAreTold: with a slash behind them, which leads nowhere for another file.
+func TestFoldersThatACallMovesAreTold(t *testing.T) {
+	at := own.Resolve(t.TempDir())
+	if err := os.Mkdir(filepath.Join(at, "folder.d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(at, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"link": "folder.d", "other": "file"} {
+		if err := os.Symlink(to, filepath.Join(at, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := callOf(t, "claude-code", "Bash", at, `{"command":"mv file other folder.d link new"}`).Leads(func(string) string { return "" })
+	for name, want := range map[string]string{
+		"file": "file", "file/": "", "other": "file", "other/": "", "folder.d/": "folder.d", "link/": "folder.d", "new/": "new",
+	} {
+		if want != "" {
+			want = filepath.Join(at, want)
+		}
+		if got := l.Names[at+"/"+name]; got != want || l.Unknown {
+			t.Errorf("%s leads to %q, want %q; unknown: %t", name, got, want, l.Unknown)
+		}
+	}
+}
+
 // TestLinksThatStandInACall: a link that a call may name in any way is told, or the call says that not all was looked at.
 func TestLinksThatStandInACall(t *testing.T) {
 	home := own.Resolve(t.TempDir())

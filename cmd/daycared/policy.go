@@ -353,7 +353,13 @@ func (c *CLI) explainCommand(set *rules.Set, p policyTest) error {
 	if err != nil {
 		return err
 	}
-	call := rules.Call{Agent: p.agent, Command: p.command, Folder: folder, Root: folder, Resolve: own.Resolve, At: time.Now()}
+	call := rules.Call{Agent: p.agent, Command: p.command, Folder: folder, Root: folder, At: time.Now(), Resolve: func(name string) string {
+		to, known := own.Follow().Leads(name)
+		if !known {
+			return ""
+		}
+		return to
+	}}
 	v := set.Judge(call)
 	for i := range v.Acts {
 		v.Acts[i].Effect = cmp.Or(v.Acts[i].Effect, rules.Ask)

@@ -647,10 +647,14 @@ func Follow() *Links { return &Links{remote(mounts()), MaxLinks} }
 var ofProcess = regexp.MustCompile(`^/proc/(self|thread-self|\d+)/`)
 
 // Leads is [Resolve]. It is not known where a path leads if a part of it cannot be read, if more parts than are left would have to be, or
-// if it depends on the process, unless the path says so: it is in /dev.
+// if it depends on the process, unless the path says so: it is in /dev. With a slash behind it, a path that is no folder's leads nowhere.
 func (l *Links) Leads(path string) (at string, known bool) {
 	probeRemote(path, l.places)
 	at, _, known = walk(path, &l.left, func(string) bool { return false })
+	if strings.HasSuffix(path, "/") {
+		_, err := os.Readlink(at + "/.")
+		known = known && !errors.Is(err, syscall.ENOTDIR)
+	}
 	return at, known && (!ofProcess.MatchString(at) || strings.HasPrefix(path, "/dev/"))
 }
 

@@ -116,6 +116,11 @@ func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 				parts = append(parts, strings.TrimLeft(part, "/!^"))
 			}
 		}
+		if i.kind == runs && takesWhole(i.act.Words) != "" {
+			for _, name := range operandsOf(i.act) {
+				parts = append(parts, name, name+"/")
+			}
+		}
 		for _, folder := range i.act.In {
 			add(folder)
 			for _, part := range parts {
@@ -181,7 +186,7 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 		n := j.searched(i)
 		v.Unsure = v.Unsure || n > 0 || restricts && i.act.Computes()
 		if n > 0 && got.Effect == Allow {
-			got = Judged{Reason: fmt.Sprintf("it searches through a folder in which rule %d may be about files", n)}
+			got = Judged{Reason: fmt.Sprintf("it searches through or takes whole a folder in which rule %d may be about files", n)}
 		}
 		if v.Exact = v.Exact && exact; got.Effect != Allow {
 			allowed = false

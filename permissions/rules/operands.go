@@ -132,7 +132,7 @@ func (j *judge) addOperands(a *acts.Act, hidden bool) {
 	for _, file := range a.Patches() {
 		j.items = append(j.items, item{kind: writes, act: a, name: file, hidden: true})
 	}
-	j.addCopies(name, a, hidden)
+	j.addCompleted(name, a, hidden)
 }
 
 // readsOwn reports whether a program may read the folder that it runs in: it is given no other. A word may be an option's value.
@@ -175,16 +175,22 @@ func mayChangeOperands(name string, words []string) bool {
 	return false
 }
 
-// addCopies adds what a program that copies, moves or links writes if its last operand is a folder.
-func (j *judge) addCopies(name string, a *acts.Act, hidden bool) {
-	if !slices.Contains([]string{"cp", "mv", "ln", "install"}, name) {
+// addCompleted adds what a program writes that copies, moves or links, and what it reads that compares, if an operand is a folder: it
+// completes the name of that by the one of the other's file.
+func (j *judge) addCompleted(name string, a *acts.Act, hidden bool) {
+	does := takesWhole(a.Words)
+	if !slices.Contains([]string{"cp", "ln", "install"}, name) && does != moving && does != comparing {
 		return
 	}
-	names := slices.DeleteFunc(slices.Clone(a.Words[1:]), func(w string) bool { return w == "" || w[0] == '-' })
+	k, names := writes, operandsOf(a)
+	if does == comparing {
+		k = reads
+	}
 	for n, into := range names {
 		for _, from := range names {
-			if from != into && (n == len(names)-1 || hasTargetOption(a.Words[1:])) {
-				j.items = append(j.items, item{kind: writes, act: a, name: into + "/" + filepath.Base(from), into: into, hidden: hidden})
+			if from != into && (n == len(names)-1 || does == comparing || hasTargetOption(a.Words[1:])) {
+				j.items = append(j.items, item{kind: k, act: a, name: into + "/" + filepath.Base(from), into: into, inside: true,
+					hidden: hidden || name == "git"})
 			}
 		}
 	}

@@ -39,6 +39,77 @@ func searches(words []string) bool {
 // searchers are programs that search their folder for their first operand.
 var searchers = strings.Fields("ag ack ugrep ug rgrep rga sift pt")
 
+// comparers are programs that compare two files or folders, and a file with the one of its name in a folder.
+var comparers = strings.Fields("diff sdiff colordiff icdiff difft delta")
+
+// What programs do with a folder and what is in it.
+const (
+	moving, copying, comparing, printing = "moves", "copies", "compares", "prints"
+)
+
+// takesWhole returns what a program does with the folders that it is given, and what is in them; empty: nothing. It compares the files of
+// two folders.
+func takesWhole(words []string) string {
+	switch name := baseName(words[0]); {
+	case name == "mv" || name == "git" && slices.Contains(words[1:], "mv"):
+		return moving
+	case name == "cp" && searches(words):
+		return copying
+	case slices.Contains(comparers, name) || name == "git" && slices.Contains(words[1:], "--no-index"):
+		return comparing
+	case name == "gofmt" && (!slices.Contains(words, "-l") || slices.Contains(words, "-d")):
+		return printing
+	}
+	return ""
+}
+
+// wholeFolders are what such a program is given that may be folders, and where it moves or copies them.
+func (j *judge) wholeFolders(a *acts.Act) (names, into []string) {
+	does := takesWhole(a.Words)
+	if does == "" {
+		return nil, nil
+	}
+	if names = operandsOf(a); (does == moving || does == copying) && len(names) > 0 {
+		into = slices.Clone(names)
+		if !hasTargetOption(a.Words[1:]) {
+			names, into = names[:len(names)-1], into[len(names)-1:]
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !j.mayBeFolder(a, name) })
+	if len(names) == 0 || does == comparing && len(names) == 1 {
+		return nil, nil
+	}
+	return names, into
+}
+
+// operandsOf are the words of a program that may name files, and the values of its options for them (--target-directory, --from-file).
+func operandsOf(a *acts.Act) (names []string) {
+	words := a.Words[1:]
+	if baseName(a.Words[0]) == "git" && len(words) > 0 {
+		words = words[1:]
+	}
+	for _, word := range words {
+		switch option, value, _ := strings.Cut(word, "="); {
+		case strings.HasPrefix(option, "--t"), strings.HasPrefix(option, "--f"):
+			word = value
+		case strings.HasPrefix(word, "-"):
+			word = strings.TrimPrefix(word, "-t")
+		}
+		if word != "" && word[0] != '-' {
+			names = append(names, word)
+		}
+	}
+	return names
+}
+
+// mayBeFolder reports whether a name may be that of a folder: with a slash behind it, that of another file leads nowhere.
+func (j *judge) mayBeFolder(a *acts.Act, name string) bool {
+	return slices.ContainsFunc(a.In, func(folder string) bool {
+		at := acts.Under(folder, name)
+		return j.w.Resolve(at) == "" || j.w.Resolve(at+"/") != ""
+	})
+}
+
 // readsNoFolder reports whether a program is known to read nothing that lies in its folders.
 func readsNoFolder(words []string) bool {
 	named, _ := acts.ListedProgram(words)
@@ -52,10 +123,19 @@ func namesSearch(tool string) bool {
 	return strings.Contains(tool, "grep") || strings.Contains(tool, "search") && !strings.Contains(tool, "web") || tool == "rg"
 }
 
-// searched returns the deny or ask rule that may be about files in a folder that an item searches through; 0 if there is none.
-func (j *judge) searched(i item) (rule int) {
-	var names []string
+// searched returns the deny or ask rule that may be about files in a folder that an item searches through or takes whole; 0 if there is
+// none.
+func (j *judge) searched(i item) int {
+	var names, into []string
+	kinds := []kind{reads}
+	if i.kind == runs && len(i.act.Words) > 0 {
+		names, into = j.wholeFolders(i.act)
+	}
 	switch {
+	case len(names) > 0:
+		if takesWhole(i.act.Words) == moving {
+			kinds = append(kinds, writes)
+		}
 	case i.kind == runs && len(i.act.Words) > 0 && searches(i.act.Words):
 		text := textsOf(i.act)
 		for n, word := range i.act.Words[1:] {
@@ -75,15 +155,16 @@ func (j *judge) searched(i item) (rule int) {
 	case i.kind == reads && i.search:
 		names = []string{i.name}
 	}
-	for _, name := range names {
-		for _, folder := range j.namesOf(item{kind: reads, act: i.act, name: name}) {
-			for _, e := range []Effect{Deny, Ask} {
-				for _, all := range j.paths[e][reads] {
-					for _, p := range all {
-						if p.rule.applies(j) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {
-							rule = min(cmp.Or(rule, p.rule.n), p.rule.n)
-						}
-					}
+	return cmp.Or(j.ruleWithin(i.act, names, kinds...), j.ruleWithin(i.act, into, reads, writes))
+}
+
+// ruleWithin returns the first deny or ask rule of these kinds that may be about something in one of these folders; 0 if there is none.
+func (j *judge) ruleWithin(a *acts.Act, folders []string, kinds ...kind) (rule int) {
+	for _, name := range folders {
+		for _, folder := range j.namesOf(item{kind: reads, act: a, name: name}) {
+			for _, p := range j.guarding {
+				if slices.Contains(kinds, p.kind) && p.rule.applies(j) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {
+					rule = min(cmp.Or(rule, p.rule.n), p.rule.n)
 				}
 			}
 		}

@@ -2,6 +2,8 @@ package rules
 
 import (
 	"encoding/json"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +17,9 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 		"run tar rf x ..."
 	for _, c := range []struct{ deny, ask, allowed, denied, asked string }{
 		{
-			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; diff a b; cp a b; git show HEAD:src/a",
+			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; cp a b; git show HEAD:src/a",
 			denied: "git show HEAD:.env; git show :src/.env; grep -r x .env; rg x src/.env; rg -n x .env",
-			asked: `grep -r x .; grep -rn x; rg x; rg x src; git grep x; diff -r a b; tar cf x .; cp -a src b; grep -d recurse x src;
+			asked: `diff a b; grep -r x .; grep -rn x; rg x; rg x src; git grep x; diff -r a b; tar cf x .; cp -a src b; grep -d recurse x src;
 				grep -nr x; tar vcf x .; tar`,
 		},
 		{
@@ -61,6 +63,45 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 		Resolve: links(shop),
 	}); v.Effect != Allow {
 		t.Errorf("names alone: %q, %v", v.Effect, v.Reasons)
+	}
+}
+
+// TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles: comparing two folders reads the files of one name in both, and with a file the one
+// of its name. Moving a folder takes its files to where no rule names them. Here a name with a dot is that of a file, and others may be
+// folders.
+func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: listed("read ./docs/z; read ./docs/x.md; read ./a/secrets/**; write **/conf; write ./a/prot/**; read ./out/k")},
+		Rule{Allow: listed("run diff [-u] [-U *] [--from-file=*] ...; run mv [-t *] [--target-directory=*] ...; run git mv ...; write ./**; " +
+			"run cp [-r] [-t *] ...; run gofmt [-l] [-d] ...; run ln ...; run git diff ...; run sudo mv a b; run nice diff docs sub")})
+	where := links(shop)
+	resolve := func(name string) string {
+		if plain := strings.TrimSuffix(name, "/"); plain != name && strings.Contains(path.Base(path.Clean(plain)), ".") {
+			return ""
+		}
+		return where(name)
+	}
+	for effect, commands := range map[Effect]string{
+		Allow: `diff a.go b.go; diff src sub; diff -U 3 a.go docs/b.go; diff a.go docs; mv a.go b.go; mv a.go docs; cp a.go docs;
+			git mv a.go sub; cp -r a.go b; gofmt -l docs; gofmt -d a.go docs/b.go; git diff docs sub; mv a.go a; ln a.go b.go`,
+		Deny: `diff z docs; diff docs z; diff docs/ sub/z; diff --from-file=docs sub/z x; sudo diff z docs; git diff --no-index docs z;
+			diff x.md docs; sdiff z docs; mv a.go conf; mv conf.d/conf docs; mv --target-directory=a/prot a.go; cp -ta/prot a.go;
+			git mv sub/conf docs; mv a/prot docs`,
+		"": `diff docs sub; diff sub docs; diff -u docs/. sub; diff --from-file=docs sub; git diff --no-index docs sub; mv a b; mv ./a/ docs;
+			git mv a b; mv -t docs a; mv a.go a docs; mv docs/../a b; mv src docs; cp -r src docs; cp -r src/. a; cp -t docs -r src;
+			gofmt -d docs; gofmt .; gofmt -l -d docs; diff out sub; mv sub a; sdiff docs sub`,
+	} {
+		for _, command := range listed(commands) {
+			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve})
+			if v.Effect != effect || v.Unsure != (effect == "") && effect != Deny {
+				t.Errorf("%q is %q, want %q, unsure: %t; %v", command, v.Effect, effect, v.Unsure, v.Reasons)
+			}
+		}
+	}
+	names, _, whole := NamesToResolve(Call{Command: "mv a.go docs; diff x y", Folder: shop, Root: shop}, 1<<15)
+	for _, name := range []string{"a.go/", "docs/", "docs/a.go", "x/", "y/", "x/y", "y/x"} {
+		if !slices.Contains(names, shop+"/"+name) || !whole {
+			t.Errorf("%s is not resolved: %q, %t", name, names, whole)
+		}
 	}
 }
 
