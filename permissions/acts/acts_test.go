@@ -179,7 +179,8 @@ func TestWhereNamesLead(t *testing.T) {
 	for name, want := range map[string]string{
 		"src/main.go": "rw", "in/main.go": "rw", "docs/a.md": "rw", "new/folder/x": "rw", "plain": "r", "out/passwd": "", "in/../../x": "",
 		".git/config": "r", ".GIT/config": "r", ".github/workflows/x.yml": "r", ".claude/settings.json": "r", ".envrc": "r", ".mcp.json": "r",
-		"Makefile": "r", "sub/makefile": "r", "package.json": "r", "go.mod": "r", "node_modules/.bin/ls": "r", "CLAUDE.md": "r", "AGENTS.md": "r",
+		"Makefile": "r", "docs/conf.py": "r", "jest.setup.js": "r", "Cakefile": "r", "target/debug/x": "r",
+		"sub/makefile": "r", "package.json": "r", "go.mod": "r", "node_modules/.bin/ls": "r", "CLAUDE.md": "r", "AGENTS.md": "r",
 		"x.code-workspace": "r", "SConstruct": "r", "project/plugins.sbt": "r", "netlify.toml": "r", "docs/x.instructions.md": "r",
 		"vite.config.ts": "r", "Jenkinsfile": "r", "x/HEAD": "r", "src/hooks/use.ts": "rw", "config/x.go": "rw", "a/.b/c": "r",
 		"kubeconfig": "r", "chart/Chart.yaml": "r", "playbook.yml": "r", "fly.toml": "r", "vcpkg.json": "r", "a.mak": "r", "x.timer": "r",
