@@ -46,6 +46,7 @@ type env struct {
 
 	through func(engine.Store) engine.Store // wraps the engine's store; nil: not wrapped
 	holds   func(context.Context) error     // see [engine.Options]
+	awaits  func(context.Context) bool      // likewise
 }
 
 const (
@@ -145,7 +146,7 @@ func (s *env) open() {
 	}
 	s.Engine = engine.New(engine.Options{
 		Store: seen, PruneEvery: cmp.Or(s.pruneEvery, 20*time.Millisecond), Residents: s.agents, EventHandler: s.eventHandler,
-		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(), CheckLease: s.holds,
+		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(), CheckLease: s.holds, AwaitLease: s.awaits,
 	})
 	connectortest.Connect(s.Engine, s.people...)
 	if err := s.Recover(s.t.Context()); err != nil {

@@ -50,6 +50,26 @@ func TestTimeIsNeverEarlyAndNothingIsRevived(t *testing.T) {
 	}
 }
 
+// TestARestartBesideOtherDaemonsGivesNoMoreThanTheWholeTime: what was asked before is measured by who sends, also where the clock was set
+// back meanwhile.
+func TestARestartBesideOtherDaemonsGivesNoMoreThanTheWholeTime(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := newEnv(t, usual(), f)
+	_, r := st.begin(f)
+	st.stop()
+	st.setWallClock(-tenYears)
+	st.people, st.awaits = []connectors.Connector{newPhone(fay, "fays-phone")}, func(context.Context) bool { return true }
+	st.open()
+	st.mustBePending(r.ID)
+	for began := time.Now(); time.Since(began) < 5*time.Second; st.advance(15 * time.Minute) { // it is measured soon
+		_, _ = st.Find(t.Context(), self, r.ID)
+		if got, err := st.rows.Read(t.Context(), r.ID); err == nil && got.State == permissions.Expired {
+			return
+		}
+	}
+	t.Error("it has more than its time again")
+}
+
 // begin asks and waits for the prompt.
 func (s *env) begin(f *phone) (<-chan answer, permissions.Request) {
 	s.t.Helper()
