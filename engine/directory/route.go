@@ -272,7 +272,7 @@ func (s *Settings) ruleCall(r permissions.Request, c permissions.Call) rules.Cal
 		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), linkResolver(r.Caller.Name)
 	case r.Hook != "" && s.trustsLinks(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) &&
 		filepath.Clean(r.Leads.Root) == r.Leads.Root:
-		call.Root, call.Resolve = r.Leads.Root, r.Leads.Resolve
+		call.Root, call.Resolve, call.Leads = r.Leads.Root, r.Leads.Resolve, r.Leads
 	case r.Hook != "" && s.trustsLinks(r.Caller):
 		call.Leads.Names = r.Symlinks() // of a stored request
 	}

@@ -31,7 +31,7 @@ type Call struct {
 	// Resolve resolves the links of an absolute name on the machine where the call runs, and returns "" if nobody knows where it leads.
 	// Nil: nothing is known of that machine.
 	Resolve func(name string) string
-	// Leads is what is stored of where names lead, if Resolve is nil: only rules that restrict go by it.
+	// Leads is what is told or stored of where names lead: only rules that restrict go by it for what Resolve does not know.
 	Leads permissions.Leads
 	At    time.Time // when it is judged; rules end by it
 	// Language is that of the words of a proposal.
@@ -543,7 +543,7 @@ func (j *judge) namesOf(i item) (all []string) {
 		}
 		all = append(all, filepath.Clean(at))
 		for _, name := range []string{at, filepath.Clean(at)} {
-			if leads := j.w.Resolve(name); leads != "" && !slices.Contains(all, leads) {
+			if leads := cmp.Or(j.w.Resolve(name), j.Leads.Follow(name)); leads != "" && !slices.Contains(all, leads) {
 				all = append(all, leads)
 			}
 		}

@@ -33,8 +33,12 @@ func hostsIn(word string) (hosts []string) {
 	return hosts
 }
 
-// usualForm returns the usual form of an IPv4 address in another form that programs take, as 127.1 and 0x7f000001; empty: it is none.
+// usualForm returns the usual form of an IPv4 address in another form that programs take, as 127.1, 0x7f000001 and ::ffff:7f00:1; empty: it
+// is none.
 func usualForm(host string) string {
+	if at, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && at.Is4In6() {
+		return at.Unmap().String()
+	}
 	parts := strings.Split(host, ".")
 	address, least := uint64(0), 4-len(parts)
 	for i, part := range parts {

@@ -113,6 +113,9 @@ func (j *judge) addTexts() {
 	for _, t := range all {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: acts.PathOf(t.text), may: true})
 		host, address := addressOf(t.text)
+		if usual := usualForm(t.text); usual != "" {
+			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: usual, may: true})
+		}
 		switch address = address && acts.PathOf(t.text) == t.text; {
 		case address:
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: host, hidden: true})
@@ -214,25 +217,41 @@ func (j *judge) filesWithin(text string, in []string, may bool) {
 	}
 	text = anyURL.ReplaceAllStringFunc(text, func(url string) string {
 		if strings.HasPrefix(strings.ToLower(url), "file:") {
-			return url[len("file:"):]
+			return url[len("file:"):] + " " + acts.PathOf(url)
 		}
 		return " "
 	})
 	small := strings.ToLower(text)
 	var words []string // once they are needed
+	add := func(word string) {
+		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: word, may: may, hidden: true})
+	}
+	var links []string
+	if far := j.Leads.Symlinks(); far != nil {
+		links = slices.DeleteFunc(slices.Collect(maps.Keys(far.Names)), func(link string) bool {
+			return !strings.Contains(text, path.Base(link))
+		})
+	}
+	if len(links) > 0 {
+		words = wordsOf(text)
+	}
+	for _, word := range words {
+		if slices.ContainsFunc(in, func(folder string) bool { return leadsThrough(links, folder, word) }) {
+			add(word)
+		}
+	}
 	for _, p := range j.guarding {
 		part := p.path.longest()
 		if part == "" || !strings.Contains(small, part) || p.path.fitsAll() {
 			continue
 		}
 		if words == nil {
-			words = strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(code+joins, r) })
+			words = wordsOf(text)
 		}
 		folder := p.path.parts[len(p.path.parts)-1] == "**" // whose name alone is a word like others
 		for _, word := range words {
-			word = strings.TrimRight(word, ".!?")
 			if strings.Contains(strings.ToLower(word), part) && (!folder || strings.Contains(word, "/")) {
-				j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: word, may: may, hidden: true})
+				add(word)
 			}
 		}
 	}
@@ -240,6 +259,22 @@ func (j *judge) filesWithin(text string, in []string, may bool) {
 		j.items = j.items[:maxItems]
 		j.addDoubt(tooManyTexts)
 	}
+}
+
+// wordsOf are the words of a text that may be names, without the marks that end a sentence.
+func wordsOf(text string) (words []string) {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(code+joins, r) }) {
+		words = append(words, strings.TrimRight(word, ".!?"))
+	}
+	return words
+}
+
+// leadsThrough reports whether a name in a folder leads through one of these links, which is not that of the folder itself.
+func leadsThrough(links []string, folder, name string) bool {
+	at := path.Clean(acts.Under(folder, name))
+	return slices.ContainsFunc(links, func(link string) bool {
+		return permissions.Within(path.Clean(link), at) && !permissions.Within(path.Clean(link), folder)
+	})
 }
 
 // longest returns the longest piece of a name, in small letters, that every file has that the pattern fits.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts: whatever its members are called.
@@ -38,17 +40,19 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 				`{"path":"` + shop + `"}`, `{"where":"` + shop + `"}`, `{"where":".."}`, `{"args":"{\"p\":\"secrets/x\"}"}`, `{"path":"src"}`,
 				`{"text":"do not read secrets/x"}`, `{"text":"a\nsecrets/x"}`, `{"q":"cat secrets/y."}`, `{"p":"--file=secrets/y"}`,
 				`{"p":"@secrets/y"}`, `{"sql":"select readfile('secrets/y')"}`, `{"list":"a\nsrc/.env"}`, `{"patch":"*** Update File: prot/y\n+x"}`,
-				`{"code":"open(\"` + shop + `/secrets/y\")"}`, `{"p":"git show HEAD:secrets/y"}`, `{"text":"see file://` + shop + `/secrets/x there"}`,
+				`{"q":"open file://` + shop + `/s%65crets/y"}`, `{"code":"open(\"` + shop + `/secrets/y\")"}`, `{"p":"git show HEAD:secrets/y"}`,
+				`{"text":"see file://` + shop + `/secrets/x there"}`,
 				`{"body":"` + strings.Repeat("word ", 50_000) + `secrets/x"}`, `{"in_dir":"my secrets/../secrets/x"}`,
 				texts(maxTexts+1, "a.go"), strings.TrimSuffix(folders, `,"`) + "]}",
 			},
 		},
 		{
-			deny: "fetch evil.example; fetch *.bad.example",
+			deny: "fetch evil.example; fetch *.bad.example; fetch 10.1.2.3",
 			allowed: []string{
 				`{"url":"https://good.example/"}`, `{"host":"good.example"}`, `{"path":"secrets/x"}`, `{"uri":"file:///etc/passwd"}`,
 				`{"text":"see https://good.example/, not notevil.example, evil.example.org or www.evil.example"}`, `{"text":"of bad.example"}`,
 				`{"code":"fetch('https://' + host); fetch(\"https://${host}/x\")"}`, `{"text":"version 127.1, http://10.0.0.1:8080/x"}`,
+				`{"ip":"::ffff:a01:204","n":167838212}`,
 			},
 			denied: []string{`{"url":"https://evil.example/"}`, `{"x":["http://a.bad.example:80/x"]}`},
 			asked: []string{
@@ -59,7 +63,7 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 				`{"url":"https:\\evil.example"}`, `{"url":"https://ev\til.example"}`, `{"url":"https://evil\u00ad.example"}`,
 				`{"url":"https://evil\u200b.example/"}`, `{"p":"ｅｖｉｌ。example"}`, `{"url":"view-source:https://evil.example"}`,
 				`{"url":"http://127.1/"}`, `{"p":"get http://0x7f.1:80/ now"}`, `{"p":"get http://2130706433"}`, `{"p":"http://ünsafe.example/"}`,
-				`{"host":"127.1"}`,
+				`{"host":"127.1"}`, `{"ip":"0xa010203"}`, `{"ip":"::ffff:a01:203"}`, `{"peers":["[::ffff:10.1.2.3]"]}`, `{"n":167838211}`,
 			},
 		},
 		{
@@ -79,6 +83,25 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 					t.Errorf("deny %q, ask %q: %.200s is %q, want %q; %v", c.deny, c.ask, input, v.Effect, effect, v.Reasons)
 				}
 			}
+		}
+	}
+}
+
+// TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember: a hook tells of the links that stand in a call, not of each name in it.
+func TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, Rule{Deny: []string{"read ./secrets/**"}})
+	leads := permissions.Leads{Names: map[string]string{shop: shop, shop + "/docs/lk": shop + "/secrets"}}
+	for input, want := range map[string]Effect{
+		`{"relative_path":"docs/lk/y"}`: "", `{"items":[{"n":"docs/lk/y"}]}`: "", `{"edits":{"docs/lk/y":1}}`: "",
+		`{"dir":"docs","f":"lk/y"}`: "", `{"text":"see docs/lk/y."}`: "", `{"code":"open('docs/lk/y')"}`: "",
+		`{"text":"see lk and docs/lkx/y"}`: Allow, `{"edits":{"file://` + shop + `/docs/lk/y":1}}`: "", `{"target":"docs/lkx/y"}`: Allow,
+	} {
+		v := s.Judge(Call{
+			Dialect: "claude-code", Tool: "mcp__fs__x", Input: json.RawMessage(input), Folder: shop, Root: shop,
+			Resolve: leads.Resolve, Leads: leads,
+		})
+		if v.Effect != want || v.Unsure != (want == "") {
+			t.Errorf("%s is %q, want %q; unsure: %t, %v", input, v.Effect, want, v.Unsure, v.Reasons)
 		}
 	}
 }
