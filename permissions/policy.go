@@ -231,7 +231,9 @@ func (p Policy) autoEntry(r Request, c Call) int {
 	if i := slices.Index(p.Auto, c.Tool); i >= 0 || RunsCode(c.Tool) {
 		return i
 	}
-	return match(p.Auto, c.Tool, false)
+	return slices.IndexFunc(p.Auto, func(pattern string) bool {
+		return matches([]string{pattern}, c.Tool, false) && r.namesServer(pattern, c)
+	})
 }
 
 // readsNothing reports whether a call has no input but the empty device, as what tries a hook has.
@@ -318,12 +320,12 @@ func (p Policy) risky(r Request, c Call) bool {
 	effect := EffectOf(c.Tool)
 	fits := func(text string) bool { return matches(p.HighRiskPatterns, text, true) }
 	return r.matchesTool(p.HighRiskTools, c.Tool) || mayMean(p.HighRiskTools, c.Tool) || slices.Contains(p.HighRiskEffects, effect) ||
-		slices.ContainsFunc(does.Texts, fits) || !p.Ordinary.has(c.Tool, does) && len(does.Risks) > 0
+		slices.ContainsFunc(does.Texts, fits) || !p.Ordinary.has(r, c, does) && len(does.Risks) > 0
 }
 
 // has reports whether a call is one of these. A pattern fits a command word by word, and none that a shell would change.
-func (o Ordinary) has(tool string, does CallReading) bool {
-	texts := does.Texts
+func (o Ordinary) has(r Request, c Call, does CallReading) bool {
+	tool, texts := c.Tool, does.Texts
 	unfit := func(text string) bool {
 		return strings.Contains(text, "..") || strings.ContainsAny(text, "\n") ||
 			!slices.ContainsFunc(o.Patterns, func(p string) bool {
@@ -339,7 +341,7 @@ func (o Ordinary) has(tool string, does CallReading) bool {
 				return !strings.ContainsAny(text, ";&|<>$`(){}[]\\'\"*?~!#^=")
 			})
 	}
-	return slices.ContainsFunc(o.Tools, func(p string) bool { return matches([]string{p}, tool, false) }) ||
+	return slices.ContainsFunc(o.Tools, func(p string) bool { return matches([]string{p}, tool, false) && r.namesServer(p, c) }) ||
 		slices.Contains(o.Effects, EffectOf(tool)) ||
 		len(texts) > 0 && !slices.ContainsFunc(texts, unfit)
 }

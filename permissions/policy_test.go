@@ -625,6 +625,39 @@ func TestListsHoldForAServersToolAsEachProgramCallsIt(t *testing.T) {
 	}
 }
 
+// TestAWildcardStaysWithinItsServer: in tools.auto, and where a tool is named as no high risk.
+func TestAWildcardStaysWithinItsServer(t *testing.T) {
+	const metaX = `{"hook.mcp_server":{"name":"meta__x"}}`
+	for _, c := range []struct {
+		hook, tool, input, pattern string
+		asked                      bool
+	}{
+		{"claude-code", "mcp__meta__x__go", `{}`, "mcp__meta__*", true}, {"claude-code", "mcp__meta__go", `{}`, "mcp__meta__*", false},
+		{"claude-code", "mcp__meta__x__go", metaX, "mcp__meta__*", true}, {"claude-code", "mcp__meta__x__go", metaX, "mcp__meta__x__*", false},
+		{"claude-code", "mcp__meta__x__go", `{"hook.mcp_server":{"name":"meta"}}`, "mcp__meta__*", false},
+		{"claude-code", "mcp__meta__x__go", `{}`, "mcp__meta__x__*", false}, {"claude-code", "mcp__meta__x__go", `{}`, "mcp__*", false},
+		{"codex", "mcp__meta__x__go", `{}`, "mcp__meta__*", true}, {"codex", "mcp__meta__x__go", `{}`, "mcp__meta__x__go", false},
+		{"codex", "mcp__a__get__x", `{}`, "mcp__*__get_*", true}, {"codex", "mcp__a__get_x", `{}`, "mcp__*__get_*", false},
+		{"gemini", "mcp_meta_admin_go", `{"hook.mcp_context":{"server_name":"meta_admin","tool_name":"go"}}`, "mcp_meta_*", true},
+		{"gemini", "mcp_meta_admin_go", `{"hook.mcp_context":{"server_name":"meta","tool_name":"admin_go"}}`, "mcp_meta_*", false},
+		{"gemini", "mcp_meta_admin_go", `{}`, "mcp_meta_*", true}, {"gemini", "mcp_meta_go", `{}`, "mcp_meta_*", false},
+		{"cursor", "mcp__meta__go", `{}`, "mcp__meta__*", true}, {"cursor", "mcp__meta__go", `{}`, "mcp__*", false},
+		{"opencode", "meta_admin_go", `{}`, "meta_*", false}, {"", "meta__x__go", `{}`, "meta__*", false},
+	} {
+		r := Request{Kind: KindTool, Tool: c.tool, Hook: c.hook, Input: json.RawMessage(c.input), Caller: Caller{Name: "uid:7", UID: 7}}
+		if v := (Policy{Auto: []string{c.pattern}}).Evaluate(r, nil, noon); v.Ask != c.asked {
+			t.Errorf("%s %s %s is asked about with %s in tools.auto: %t", c.hook, c.tool, c.input, c.pattern, v.Ask)
+		}
+		risky := Policy{
+			Ordinary: Ordinary{Tools: []string{c.pattern}},
+			ReadCall: func(Request, Call) CallReading { return CallReading{Risks: []i18n.Phrase{"it is"}} },
+		}
+		if risky.HighRisk(r) != c.asked {
+			t.Errorf("%s %s %s is high risk with %s as ordinary: %t", c.hook, c.tool, c.input, c.pattern, !c.asked)
+		}
+	}
+}
+
 // TestWhatARuleMayBeAboutIsNotLeftUnasked: neither by its tool's name, nor by its agent's own mode, unless people gave a grant.
 func TestWhatARuleMayBeAboutIsNotLeftUnasked(t *testing.T) {
 	for _, unsure := range []bool{false, true} {

@@ -43,6 +43,7 @@ type ToolUse struct {
 	Pattern      string   // of Lists
 	Host         string   // of Fetches, with its port unless that is 80 or 443; empty if the address has none
 	Tool         string   // of Calls and HasNoEffect: SERVER/NAME, or the name of a tool that has no server
+	Others       []string // of Calls: what else that name may stand for
 	Typed        bool     // of RunsInSession, and of Calls that would be: its command is a text for a shell that runs already
 	TypingUnseen bool     // of a shell: nobody is asked about what is typed into the programs that it starts
 	Loose        bool     // of Calls: a shell of which nobody knows the folder, with an input that is not known
@@ -60,11 +61,6 @@ const (
 //
 //go:embed tools.txt
 var knownTools string
-
-// servers are the prefixes of the names of MCP tools, by dialect. What follows is SERVER__NAME or, with one underscore, SERVER_NAME.
-var servers = map[string]string{
-	"claude-code": "mcp__", "codex": "mcp__", "cursor": "mcp__", "gemini": "mcp_", Daycared: "", anyone: "mcp__",
-}
 
 // ReadToolUse returns what a tool call does: the one place that knows how each dialect writes a command, a file, an address and an MCP
 // tool. A dialect is that of an agent's hook or acp, [Daycared] for our own agents, and empty for every other caller. The verb of a tool
@@ -94,7 +90,15 @@ func ReadToolUse(dialect, tool string, input json.RawMessage) ToolUse {
 			return d
 		}
 	}
-	return ToolUse{Verb: Calls, Tool: serverTool(dialect, tool)}
+	d := ToolUse{Verb: Calls, Tool: tool}
+	for n, t := range permissions.ServerTools(dialect, tool, input) {
+		if name := t.Server + "/" + t.Name; n == 0 {
+			d.Tool = name
+		} else {
+			d.Others = append(d.Others, name)
+		}
+	}
+	return d
 }
 
 // DialectOf returns the dialect of the first agent that has a tool of that name, for calls of which nobody says it.
@@ -105,23 +109,6 @@ func DialectOf(tool string) string {
 		}
 	}
 	return ""
-}
-
-// serverTool returns an MCP tool's name as SERVER/NAME.
-func serverTool(dialect, tool string) string {
-	prefix, has := servers[dialect]
-	rest, is := strings.CutPrefix(tool, prefix)
-	if !has || !is {
-		return tool
-	}
-	server, name, found := strings.Cut(rest, "__")
-	if !found && dialect == "gemini" {
-		server, name, found = strings.Cut(rest, "_")
-	}
-	if !found || server == "" || name == "" {
-		return tool
-	}
-	return server + "/" + name
 }
 
 // keys are how Copilot CLI's tools name keys. What those other than Enter make of a line is not known, so such a text is not read.

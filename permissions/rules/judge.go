@@ -296,6 +296,9 @@ func (j *judge) readItems() {
 		d := acts.ReadToolUse(j.Dialect, j.Tool, j.Input)
 		asks := d.Verb == acts.Calls || d.Verb == acts.HasNoEffect
 		j.items = append(j.items, item{kind: tools, act: &acts.Act{}, name: cmp.Or(d.Tool, j.Tool), hidden: !asks})
+		for _, name := range d.Others {
+			j.items = append(j.items, item{kind: tools, act: &acts.Act{}, name: name})
+		}
 		switch d.Verb {
 		case acts.RunsInSession:
 			j.addDoubt("its shell keeps the folder and the variables of earlier commands")

@@ -202,6 +202,36 @@ func TestAServersToolIsMeantAsEachProgramCallsIt(t *testing.T) {
 	}
 }
 
+// TestAServersRuleAllowsNoToolOfAnotherServer: a name that may be one of several servers' is allowed where each of them may, or where the
+// hook says whose it is.
+func TestAServersRuleAllowsNoToolOfAnotherServer(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"tool meta/*", "tool both/*", "tool both__x/*", "tool x_y/long_*"}})
+	context := func(server, tool string) string {
+		return `{"hook.mcp_context":{"server_name":"` + server + `","tool_name":"` + tool + `"}}`
+	}
+	for _, c := range []struct {
+		dialect, tool, input string
+		want                 Effect
+	}{
+		{"gemini", "mcp_meta_admin_plain", context("meta_admin", "plain"), ""}, {"gemini", "mcp_meta__x_plain", context("meta__x", "plain"), ""},
+		{"gemini", "mcp_meta_admin_plain", context("meta", "admin_plain"), Allow}, {"gemini", "mcp_meta_admin_plain", `{}`, ""},
+		{"gemini", "mcp_meta_plain", `{}`, Allow}, {"gemini", "mcp_x_y_long...g_name", context("x_y", "long_name"), Allow},
+		{"gemini", "mcp_meta_plain", context("other", "plain"), ""}, {"gemini", "mcp_meta_plain", context("meta/x", "plain"), ""},
+		{"gemini", "mcp_meta_plain", `{"hook.mcp_context":7}`, ""}, {"claude-code", "mcp__meta__x__plain", `{}`, ""},
+		{"claude-code", "mcp__meta__x__plain", `{"hook.mcp_server":{"name":"meta__x","source":"user"}}`, ""},
+		{"claude-code", "mcp__meta__x__plain", `{"hook.mcp_server":{"name":"meta","source":"user"}}`, Allow},
+		{"claude-code", "mcp__meta__plain", `{"hook.mcp_server":{"name":"other","source":"user"}}`, ""},
+		{"codex", "mcp__meta__x__plain", `{"hook.mcp_server":{"name":"meta"}}`, ""}, {"codex", "mcp__meta__plain", `{}`, Allow},
+		{"codex", "mcp__both__x__plain", `{}`, Allow}, {"daycared", "meta__x__plain", `{}`, Allow},
+		{"cursor", "mcp__meta__plain", `{}`, ""}, // the server is not in it
+	} {
+		v := s.Judge(Call{Dialect: c.dialect, Tool: c.tool, Input: json.RawMessage(c.input), Folder: shop, Root: shop})
+		if v.Effect != c.want {
+			t.Errorf("%s %s %s is %q, want %q; %v", c.dialect, c.tool, c.input, v.Effect, c.want, v.Reasons)
+		}
+	}
+}
+
 // TestAPatchInACommandWritesItsFiles: deny rules see them.
 func TestAPatchInACommandWritesItsFiles(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"run apply_patch"}}, Rule{Deny: []string{"write ./prot/**"}})
@@ -418,7 +448,8 @@ func TestToolsOfEachDialect(t *testing.T) {
 		{"codex", "apply_patch", `{"command":"*** Begin Patch\n*** Update File: src/a.go\n*** Move to: a.go\n@@\n-a\n+b\n*** End Patch"}`, ""},
 		{"gemini", "run_shell_command", `{"command":"go test ./...","description":"x"}`, Allow},
 		{"gemini", "run_shell_command", `{"command":"go test ./...","dir_path":"/etc"}`, ""},
-		{"gemini", "write_file", `{"file_path":"src/a","content":"x"}`, Allow}, {"gemini", "mcp_github_get_issue", `{}`, Allow},
+		{"gemini", "write_file", `{"file_path":"src/a","content":"x"}`, Allow},
+		{"gemini", "mcp_github_get_issue", `{"hook.mcp_context":{"server_name":"github","tool_name":"get_issue"}}`, Allow},
 		{"cursor", "Shell", `{"command":"go test ./..."}`, ""},
 		{"cursor", "Shell", `{"command":"rm x"}`, Deny},
 		{"cursor", "Write", `{"file_path":"src/a","contents":"x"}`, Allow},

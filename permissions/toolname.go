@@ -1,0 +1,93 @@
+package permissions
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// ServerTool is a tool of an MCP server by the names of both.
+type ServerTool struct{ Server, Name string }
+
+// serverPrefixes are what the names of MCP tools begin with, by dialect. What follows is SERVER__NAME, or SERVER_NAME in Gemini CLI.
+var serverPrefixes = map[string]string{"claude-code": "mcp__", "codex": "mcp__", "gemini": "mcp_", "daycared": "", "-": "mcp__", "": "mcp__"}
+
+// ServerTools returns every server and tool that a tool's name may stand for: a__b__c is c of a server a__b, or b__c of a. Where the hook
+// says the server, those of other servers are left out. It returns nothing for a tool of no server, and of one that nobody says.
+func ServerTools(dialect, tool string, input json.RawMessage) (all []ServerTool) {
+	prefix, has := serverPrefixes[dialect]
+	rest, is := strings.CutPrefix(tool, prefix)
+	if !has || !is {
+		return nil
+	}
+	server, name, told := toldTool(dialect, input)
+	if server != "" && name != "" {
+		return []ServerTool{{server, name}}
+	}
+	between := "__"
+	if dialect == "gemini" {
+		between = "_"
+	}
+	for at := 1; at < len(rest)-len(between); at++ {
+		if !strings.HasPrefix(rest[at:], between) || told && plainName(rest[:at]) != plainName(server) {
+			continue
+		}
+		if all = append(all, ServerTool{rest[:at], rest[at+len(between):]}); dialect == "daycared" { // a server's name has single ones
+			break
+		}
+	}
+	return all
+}
+
+// toldTool returns what a hook says of a call's server, and of the tool's name there, if it does.
+func toldTool(dialect string, input json.RawMessage) (server, name string, told bool) {
+	member := map[string]string{"claude-code": "hook.mcp_server", "gemini": "hook.mcp_context"}[dialect]
+	if member == "" || !bytes.Contains(input, []byte(`"`+member+`"`)) {
+		return "", "", false
+	}
+	var all map[string]json.RawMessage
+	if json.Unmarshal(input, &all) != nil || all[member] == nil {
+		return "", "", false
+	}
+	var claude struct{ Name string }
+	var gemini struct {
+		Server string `json:"server_name"`
+		Tool   string `json:"tool_name"`
+	}
+	if dialect == "gemini" {
+		_ = json.Unmarshal(all[member], &gemini) // else nothing is known of the server
+		return serverSigns.Replace(gemini.Server), gemini.Tool, true
+	}
+	_ = json.Unmarshal(all[member], &claude)
+	return claude.Name, "", true
+}
+
+// serverSigns writes a server's name as rules do, in which a slash ends it.
+var serverSigns = strings.NewReplacer("/", "_", " ", "_")
+
+// namesServer reports whether a pattern of tools.auto that fits the name of a call's tool means its server, whichever that may be: a
+// wildcard in mcp__fs__* stands for tools of fs, and not for those of fs__x.
+func (r Request) namesServer(pattern string, c Call) bool {
+	prefix, between := "mcp__", "__"
+	if r.Hook == "gemini" {
+		prefix, between = "mcp_", "_"
+	}
+	own, named := strings.CutPrefix(pattern, prefix)
+	if !named || !strings.Contains(own, between) || !strings.HasPrefix(c.Tool, prefix) {
+		return true
+	}
+	if _, has := serverPrefixes[r.Hook]; !has && r.Hook != "cursor" {
+		return true
+	}
+	all := ServerTools(r.Hook, c.Tool, c.Input)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(t ServerTool) bool {
+		for at := range own {
+			if strings.HasPrefix(own[at:], between) && matches([]string{own[:at]}, t.Server, false) &&
+				(len(all) == 1 || matches([]string{own[at+len(between):]}, t.Name, false)) {
+				return false
+			}
+		}
+		return true
+	})
+}
