@@ -28,7 +28,8 @@ var effects = func() map[string]Effect {
 	for effect, names := range map[Effect]string{
 		DoesExecute: "bash sh zsh fish shell terminal cmd powershell pwsh runshellcommand runcommand execcommand executecommand execute exec " +
 			"acpexecute localshell containerexec shellcommand runterminalcmd runterminalcommand runinterminal bashtool " +
-			"unifiedexec monitor writebash writepowershell writestdin sendtoterminal terminalinput",
+			"unifiedexec startprocess interactwithprocess processstart spawnprocess sendkeys useaws callaws " +
+			"monitor writebash writepowershell writestdin sendtoterminal terminalinput",
 		DoesEdit: "write edit multiedit notebookedit editnotebook create applypatch patch writefile editfile replace strreplaceeditor " +
 			"strreplacebasededittool strreplace insert searchreplace createfile createdirectory replacestringinfile " +
 			"multireplacestringinfile inserteditintofile editnotebookfile movefile copyfile deletefile removefile " +
@@ -133,6 +134,7 @@ func RunsCode(tool string) bool {
 }
 
 var codeWords = []string{
-	"run", "sh", "zsh", "fish", "pwsh", "cmd", "eval", "repl", "script", "ssh", "sudo", "npm", "npx", "awk",
+	"run", "cli", "subprocess", "osascript", "applescript", "kubectl", "tmux",
+	"sh", "zsh", "fish", "pwsh", "cmd", "eval", "repl", "script", "ssh", "sudo", "npm", "npx", "awk",
 	"node", "deno", "bun", "ruby", "perl", "php", "lua", "javascript", "typescript",
 }

@@ -225,6 +225,8 @@ func TestRunsCode(t *testing.T) {
 	for tool, want := range map[string]bool{
 		"run_command": true, "Bash": true, "bash": true, "sh": true, "mcp__host__exec": true, "run_shell_command": true,
 		"run_terminal_cmd": true, "python3": true, "code_interpreter": true, "execute_code": true, "PowerShell": true,
+		"mcp__dc__start_process": true, "interact_with_process": true, "kubectl": true, "send_keys": true, "process_start": true,
+		"osascript": true, "cli": true, "spawn_process": true, "subprocess": true, "use_aws": true, "list_processes": false,
 		"node18": true, "my-zsh": true, "RunCommand": true, "run_tests": true, "js.eval": true, "runScript": true,
 		"write_bash": true, "write_powershell": true, "write_stdin": true,
 		"send_to_terminal": true, "terminal_input": true, "evalJs": true,

@@ -24,7 +24,9 @@ func (a Act) GetsCode() bool {
 	fed := a.Stdin != "" || a.Piped || a.Fed
 	switch {
 	case slices.Contains(databases, name), slices.Contains(coders, name):
-		return true
+		return fed || len(args) > 0
+	case slices.Contains(shellNames, name):
+		return a.Piped || a.Fed
 	case name == "xargs", name == "parallel", name == "cpio":
 		return fed
 	}

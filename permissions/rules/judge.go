@@ -161,6 +161,7 @@ type judge struct {
 	items  []item
 	loose  []iter.Seq[acts.Act] // of texts that cannot be parsed
 	doubts []string
+	unread bool // a command for a tool that is not known does more than is read of it
 }
 
 // Judge decides about a call.
@@ -174,7 +175,7 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 	j := newJudge(s, c)
 	v.Exact = true
 	allowed, restricts := len(j.doubts) == 0, j.restrictsFiles()
-	v.Reasons, v.Unsure = slices.Clone(j.doubts), restricts && len(j.doubts)+len(j.loose) > 0
+	v.Reasons, v.Unsure = slices.Clone(j.doubts), restricts && len(j.doubts)+len(j.loose) > 0 || j.unread
 	shown := 0
 	for _, i := range j.items {
 		if judged, restricted := j.restrict(i, &v); judged {
@@ -186,7 +187,7 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 		n := j.searched(i)
 		v.Unsure = v.Unsure || n > 0 || restricts && i.act.Computes()
 		if n > 0 && got.Effect == Allow {
-			got = Judged{Reason: fmt.Sprintf("it searches through or takes whole a folder in which rule %d may be about files", n)}
+			got = Judged{Reason: searchesThrough(n)}
 		}
 		if v.Exact = v.Exact && exact; got.Effect != Allow {
 			allowed = false
@@ -211,6 +212,10 @@ func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 	return v
 }
 
+func searchesThrough(rule int) string {
+	return fmt.Sprintf("it searches through or takes whole a folder in which rule %d may be about files", rule)
+}
+
 // restrict notes what deny and ask rules say of an item. It reports whether no allow rule is needed or counts any more, and whether the
 // call is not to be allowed.
 func (j *judge) restrict(i item, v *Verdict) (judged, restricted bool) {
@@ -229,10 +234,18 @@ func (j *judge) restrict(i item, v *Verdict) (judged, restricted bool) {
 		}
 	}
 	unreadable := i.kind == fetches && i.name == "" && j.restrictsHosts()
-	if v.Unsure = v.Unsure || unreadable; i.hidden && unreadable {
-		v.note(i, Judged{Reason: unreadableAddress}, nil)
+	if v.Unsure = v.Unsure || unreadable; !i.hidden {
+		return false, unreadable
 	}
-	return i.hidden, unreadable
+	n := j.searched(i)
+	switch {
+	case unreadable:
+		v.note(i, Judged{Reason: unreadableAddress}, nil)
+	case n > 0:
+		v.note(i, Judged{Reason: searchesThrough(n)}, nil)
+	}
+	v.Unsure = v.Unsure || n > 0 || i.kind == runs && i.act.Computes() && j.restrictsFiles()
+	return true, unreadable || n > 0
 }
 
 // allowedWith is allowed, with the rules that people gave for what the set does not cover.
@@ -252,6 +265,18 @@ func (j *judge) allowedWith(i item, granted *Set) (got Judged, exact bool) {
 // restrictsFiles reports whether a deny or ask rule for the call is about files.
 func (j *judge) restrictsFiles() bool {
 	return slices.ContainsFunc(j.guarding, func(p *pattern) bool { return p.rule.applies(j) })
+}
+
+// restrictsCommands reports whether a deny or ask rule for the call is about what commands do.
+func (j *judge) restrictsCommands() bool {
+	for _, e := range []Effect{Deny, Ask} {
+		for _, all := range j.programs[e] {
+			if slices.ContainsFunc(all, func(p *pattern) bool { return p.rule.applies(j) }) {
+				return true
+			}
+		}
+	}
+	return j.restrictsFiles() || j.restrictsHosts()
 }
 
 // restrictsHosts reports whether a deny or ask rule is about hosts.
@@ -397,9 +422,14 @@ func (j *judge) addSuspected(typed string) {
 	}
 	for _, text := range commands {
 		at := len(j.items)
-		j.addCommand(text, cmp.Or(j.Folder, acts.Computed))
+		doubts := j.addCommand(text, cmp.Or(j.Folder, acts.Computed))
 		for i := at; i < len(j.items); i++ {
 			j.items[i].hidden = true
+		}
+		computes := func(i item) bool { return i.kind == runs && i.act.Computes() }
+		if (len(doubts) > 0 || slices.ContainsFunc(j.items[at:], computes)) && j.restrictsCommands() {
+			j.addDoubt("its command does more than can be read of it")
+			j.unread = true
 		}
 	}
 	for _, name := range acts.Renamed(j.Dialect, files) {

@@ -88,7 +88,7 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 			git mv sub/conf docs; mv a/prot docs`,
 		"": `diff docs sub; diff sub docs; diff -u docs/. sub; diff --from-file=docs sub; git diff --no-index docs sub; mv a b; mv ./a/ docs;
 			git mv a b; mv -t docs a; mv a.go a docs; mv docs/../a b; mv src docs; cp -r src docs; cp -r src/. a; cp -t docs -r src;
-			gofmt -d docs; gofmt .; gofmt -l -d docs; diff out sub; mv sub a; sdiff docs sub`,
+			gofmt -d docs; gofmt .; gofmt -l -d docs; diff out sub; mv sub a; sdiff docs sub; sudo mv a b; nice diff docs sub`,
 	} {
 		for _, command := range listed(commands) {
 			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve})
@@ -133,6 +133,8 @@ func TestACallIsUnsureWhereARuleMayBeAboutItsFiles(t *testing.T) {
 	for command, unsure := range map[string]bool{
 		"make": false, "cat a": false, "grep x a": false, "go test ./...": false, "cat src/a | grep x": false,
 		"grep -r x .": true, "cat s*/y": true, "cd sec*; cat y": true, "find . -exec cat {} +": true, "find . -name y | xargs cat": true,
+		"nice grep -r x .": true, "nice grep -r x src": false, "cat a | sh": true, "bash < a": true, "bash a": false,
+		"sudo -u kim python3 -c 'open(chr(97))'": true, "sudo -u kim python3 a": false,
 		"tar cf - . | strings": true, "curl file://$PWD/secrets/y": true, "cat $(echo secrets/y)": true, "sh -c \"$x\"": true,
 		"python3 -c 'open(chr(97))'": true, "for f in *; do cat $f; done": true, "if": true,
 	} {

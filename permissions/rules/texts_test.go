@@ -87,6 +87,34 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 	}
 }
 
+// TestACommandOfAServersToolThatIsNotReadWholeIsAskedAbout: where deny or ask rules are about what commands do.
+func TestACommandOfAServersToolThatIsNotReadWholeIsAskedAbout(t *testing.T) {
+	files, programs := Rule{Deny: []string{"read ./secrets/**", "write ./prot/**"}}, Rule{Ask: []string{"run rm -r"}}
+	for _, c := range []struct {
+		rule     Rule
+		commands string
+		want     Effect
+	}{
+		{files, "ls src; cat src/a | grep x; grep -r x src; npm test; git log; view", Allow},
+		{files, "cat s*/y; cat $x/y; cat $(echo secrets)/y; cd s* && cat y; cat */y; grep -r S .; rg S; find . -name y -exec cat {} +", ""},
+		{files, "echo x > pr*/1; python3 -c 'open(chr(97))'; nice rg S; cat < a | sh; cp -r . x; sleep 1 &; if", ""},
+		{programs, "ls src; cat src/a; python3 x.py", Allow}, {programs, "/bin/r? -r x; $(echo rm) -r x; sh -c \"$x\"; if; ls *", ""},
+		{Rule{Deny: []string{"fetch evil.example"}}, "curl $x", ""}, {Rule{Deny: []string{"tool fs/y"}}, "cat s*/y; if", Allow},
+		{Rule{Deny: []string{"run rm"}, Agents: []string{"other"}}, "cat s*/y", Allow},
+	} {
+		s := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, c.rule)
+		for _, command := range listed(c.commands) {
+			for _, member := range []string{"command", "script", "cmd"} {
+				input, _ := json.Marshal(map[string]string{member: strings.TrimSpace(command)})
+				v := s.Judge(Call{Dialect: "claude-code", Tool: "mcp__fs__x", Input: input, Folder: shop, Root: shop, Resolve: links(shop)})
+				if v.Effect != c.want || v.Unsure != (c.want == "") {
+					t.Errorf("%s is %q, want %q; unsure: %t, %v", input, v.Effect, c.want, v.Unsure, v.Reasons)
+				}
+			}
+		}
+	}
+}
+
 // TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember: a hook tells of the links that stand in a call, not of each name in it.
 func TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, Rule{Deny: []string{"read ./secrets/**"}})
