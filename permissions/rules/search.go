@@ -154,6 +154,8 @@ func (j *judge) searched(i item) int {
 		})
 	case i.kind == reads && i.search:
 		names = []string{i.name}
+	case i.kind == writes && i.may:
+		return j.ruleAround(i)
 	}
 	return cmp.Or(j.ruleWithin(i.act, names, kinds...), j.ruleWithin(i.act, into, reads, writes))
 }
@@ -172,13 +174,32 @@ func (j *judge) ruleWithin(a *acts.Act, folders []string, kinds ...kind) (rule i
 	return rule
 }
 
+// ruleAround returns the first deny or ask rule that is about something in a folder that an item may name, which is in the workspace or
+// elsewhere, but not around it; 0 if there is none.
+func (j *judge) ruleAround(i item) (rule int) {
+	for _, folder := range j.namesOf(i) {
+		for _, root := range []string{j.w.Root, j.Root} {
+			for _, p := range j.guarding {
+				if p.rule.applies(j) && !permissions.Within(folder, root) && permissions.Within(strings.ToLower(folder), p.path.begins(root)) {
+					rule = min(cmp.Or(rule, p.rule.n), p.rule.n)
+				}
+			}
+		}
+	}
+	return rule
+}
+
+// begins is what a file that fits begins with, in small letters. root is the workspace.
+func (g glob) begins(root string) string {
+	if g.here {
+		return strings.ToLower(filepath.Join("/", root, g.prefix))
+	}
+	return strings.ToLower(g.prefix)
+}
+
 // within reports whether the pattern may fit something in a folder. root is the workspace.
 func (g glob) within(folder, root string) bool {
-	begins := g.prefix
-	if g.here {
-		begins = filepath.Join("/", root, g.prefix)
-	}
-	folder, begins = strings.ToLower(folder), strings.ToLower(begins)
+	folder, begins := strings.ToLower(folder), g.begins(root)
 	fixed := !strings.Contains(strings.Join(g.parts, "/"), "*")
 	return permissions.Within(folder, begins) || !fixed && permissions.Within(begins, folder)
 }

@@ -115,6 +115,31 @@ func TestACommandOfAServersToolThatIsNotReadWholeIsAskedAbout(t *testing.T) {
 	}
 }
 
+// TestAFolderAroundWhatARuleIsAboutIsAskedAboutInAnyMember: a server's tool may move or remove it. The workspace itself is in most calls.
+func TestAFolderAroundWhatARuleIsAboutIsAskedAboutInAnyMember(t *testing.T) {
+	for _, rule := range []string{"read ./a/b/secrets/**", "write ./a/b/prot/x", "write " + shop + "/a/b/*.md"} {
+		s := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, Rule{Ask: []string{rule, "write **/.git/**", "write /srv/x/y"}})
+		for input, want := range map[string]Effect{
+			`{"source":"a","destination":"z"}`: "", `{"old":"./a/b/"}`: "", `{"q":["a/b"]}`: "", `{"where":"/srv/x"}`: "", `{"in":"A"}`: "",
+			`{"from":"src/../a"}`: "", `{"source":"b","destination":"z"}`: Allow, `{"q":"ab","n":"src/a"}`: Allow, `{"text":"a folder"}`: Allow,
+		} {
+			v := s.Judge(Call{
+				Dialect: "claude-code", Tool: "mcp__fs__x", Input: json.RawMessage(input), Folder: shop, Root: shop, Resolve: links(shop),
+			})
+			if v.Effect != want || v.Unsure != (want == "") {
+				t.Errorf("%s: %s is %q, want %q; unsure: %t, %v", rule, input, v.Effect, want, v.Unsure, v.Reasons)
+			}
+		}
+	}
+	v := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, Rule{Ask: []string{"write ./prot/**"}}).Judge(Call{
+		Dialect: "claude-code", Tool: "mcp__fs__x", Input: json.RawMessage(`{"repo":"` + shop + `","x":"."}`), Folder: shop, Root: shop,
+		Resolve: links(shop),
+	})
+	if v.Effect != Allow {
+		t.Errorf("the workspace itself: %q, %v", v.Effect, v.Reasons)
+	}
+}
+
 // TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember: a hook tells of the links that stand in a call, not of each name in it.
 func TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, Rule{Deny: []string{"read ./secrets/**"}})
