@@ -182,7 +182,8 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			if t.Person != "" {
 				whose = ", of " + spelled(t.Person)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n", t.ID.Short(), spelled(t.Name), valid(t, local.Now), used(t), whose, sinceRestored(t.SuspendedAt != nil))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n",
+				t.ID.Short(), spelled(t.Name), valid(t, local.Now), used(t), whose, sinceRestored(t.SuspendedAt != nil))
 		}
 		return table.Flush()
 	})

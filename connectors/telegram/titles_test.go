@@ -6,8 +6,8 @@ import (
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 )
 
-// TestARestartThatShowsMoreAllowsNothingBeforeItIsShown: what the process of before has sent as a title is one until all of it is shown, also
-// after a second restart.
+// TestARestartThatShowsMoreAllowsNothingBeforeItIsShown: what the process of before has sent as a title is one until all of it is shown,
+// also after a second restart.
 func TestARestartThatShowsMoreAllowsNothingBeforeItIsShown(t *testing.T) {
 	s := newEnv(t)
 	whole := s.settings

@@ -150,6 +150,15 @@ func (s *Store) sealSessionsAndCopies(ctx context.Context, t *tx, version int64,
 			t.exec(ctx, writeAbsence, absenceGate.args(s.seals, r.row)...)
 		}
 	}
+	s.sealCopies(ctx, t, version, life, accepted)
+	detail[sealsDetail], detail["sessions"] = strconv.Itoa(sealVersion), strconv.Itoa(n)
+	t.exec(ctx, writeSeals, sealVersion)
+}
+
+// sealCopies is the part of [Store.sealSessionsAndCopies] about copies.
+func (s *Store) sealCopies(
+	ctx context.Context, t *tx, version int64, life bool, accepted func(name string, holds func(*sealer) bool) bool,
+) {
 	copies, err := collectReadable(ctx, s, t, "a copy", copyGate.rowFields, readAllCopies)
 	t.fail(err)
 	for _, r := range copies {
@@ -166,8 +175,6 @@ func (s *Store) sealSessionsAndCopies(ctx context.Context, t *tx, version int64,
 		}
 		t.exec(ctx, upsertCopy, copyGate.args(s.seals, r.row)...)
 	}
-	detail[sealsDetail], detail["sessions"] = strconv.Itoa(sealVersion), strconv.Itoa(n)
-	t.exec(ctx, writeSeals, sealVersion)
 }
 
 // sealPersons reseals tokens whose persons were in a separate table before migration 15, if the audit agrees. Others are not used.
