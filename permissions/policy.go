@@ -174,7 +174,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 		auto, risky, ruled := p.autoEntry(r, c), p.risky(r, c), p.judgeCall(r, c, live, now)
 		v.Ruling = v.Ruling.stronger(ruled)
 		switch {
-		case r.matchesTool(p.Forbidden, c.Tool):
+		case r.matchesTool(p.Forbidden, c):
 			return Verdict{Forbidden: c.Tool}
 		case ruled.Effect == RuleDenies:
 			return Verdict{Forbidden: c.Tool, Ruling: ruled}
@@ -188,9 +188,9 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 			v.Auto = append(v.Auto, AutoCall{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
 		case auto < 0 && p.Sandboxed && !risky && !ruled.Unsure && r.isSandboxed(c, slices.Concat(p.Held, tagsOf(live))):
 			v.Auto = append(v.Auto, AutoCall{c.Tool, sandboxed})
-		case auto < 0 && r.leftToAgentMode() && !risky && !ruled.Unsure && !p.alwaysAsks(c.Tool):
+		case auto < 0 && r.leftToAgentMode() && !risky && !ruled.Unsure && !p.alwaysAsks(r, c):
 			v.Auto = append(v.Auto, AutoCall{c.Tool, leftToAgent})
-		case auto < 0 || p.alwaysAsks(c.Tool) || ruled.Unsure:
+		case auto < 0 || p.alwaysAsks(r, c) || ruled.Unsure:
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.AllowsCall(r, c, risky) && p.grantHolds(g, r.withOnlyCall(c)) })
 			if opened < 0 {
 				v.Ask = true
@@ -319,7 +319,7 @@ func (p Policy) risky(r Request, c Call) bool {
 	}
 	effect := EffectOf(c.Tool)
 	fits := func(text string) bool { return matches(p.HighRiskPatterns, text, true) }
-	return r.matchesTool(p.HighRiskTools, c.Tool) || mayMean(p.HighRiskTools, c.Tool) || slices.Contains(p.HighRiskEffects, effect) ||
+	return r.matchesTool(p.HighRiskTools, c) || r.mayMean(p.HighRiskTools, c) || slices.Contains(p.HighRiskEffects, effect) ||
 		slices.ContainsFunc(does.Texts, fits) || !p.Ordinary.has(r, c, does) && len(does.Risks) > 0
 }
 
@@ -346,26 +346,34 @@ func (o Ordinary) has(r Request, c Call, does CallReading) bool {
 		len(texts) > 0 && !slices.ContainsFunc(texts, unfit)
 }
 
-// alwaysAsks reports whether people are always asked about a tool, or about one that may be it.
-func (p Policy) alwaysAsks(tool string) bool {
-	return matches(p.Gated, tool, true) || MeansTool(p.Gated, tool) || mayMean(slices.Concat(p.Gated, p.Forbidden), tool)
+// alwaysAsks reports whether people are always asked about the tool of a call of r, or about one that may be it.
+func (p Policy) alwaysAsks(r Request, c Call) bool {
+	return slices.ContainsFunc(r.namesOf(c), func(name string) bool {
+		return matches(p.Gated, name, true) || MeansTool(r.Hook, p.Gated, name)
+	}) || r.mayMean(slices.Concat(p.Gated, p.Forbidden), c)
 }
 
-// matchesTool reports whether a pattern matches the name of a tool of r, or its server's name for it, as in github__delete_repository. A
-// hook's agent may write that as github_delete_repository or github-delete_repository.
-func (r Request) matchesTool(patterns []string, tool string) bool {
-	means := func(name string) bool { return matches(patterns, name, true) || MeansTool(patterns, name) }
-	for name, found := tool, true; found; _, name, found = strings.Cut(name, "__") {
-		if means(name) {
-			return true
+// matchesTool reports whether a pattern matches the name of a call's tool, or its server's name for it, as in github__delete_repository.
+// A hook's agent may write that as github_delete_repository or github-delete_repository.
+func (r Request) matchesTool(patterns []string, c Call) bool {
+	means := func(name string) bool {
+		return matches(patterns, name, true) || MeansTool(r.Hook, patterns, name) || len(name) >= clearPart && name != c.Tool &&
+			slices.ContainsFunc(patterns, func(p string) bool { return fitsCut(r.Hook, c.Tool, plainName(p), name, plainName) })
+	}
+	for _, tool := range r.namesOf(c) {
+		for name, found := tool, true; found; _, name, found = strings.Cut(name, "__") {
+			if means(name) {
+				return true
+			}
 		}
-	}
-	if _, known := KnownEffect(tool); known || r.Hook == "" || strings.Contains(tool, "__") {
-		return false
-	}
-	for at := strings.IndexAny(tool, "_-/:"); at >= 0; at = strings.IndexAny(tool, "_-/:") {
-		if tool = tool[at+1:]; means(tool) {
-			return true
+		parts := strings.Contains(tool, "__")
+		if _, known := KnownEffect(tool); known && !parts || r.Hook == "" || parts && !slices.Contains(joining, r.Hook) {
+			continue
+		}
+		for at := strings.IndexAny(tool, "_-/:"); at >= 0; at = strings.IndexAny(tool, "_-/:") {
+			if tool = tool[at+1:]; means(tool) {
+				return true
+			}
 		}
 	}
 	return false
@@ -380,7 +388,7 @@ const maxToolName = 64
 // MeansTool reports whether a pattern may be another name of a tool: programs call fs/delete (or fs__delete) mcp__fs__delete, fs_delete,
 // fs-delete and mcp_fs_delete, and db.drop of a server s is s__db_drop-d45a7b16 for models. It is for what must not be, or is to be asked
 // about.
-func MeansTool(patterns []string, tool string) bool {
+func MeansTool(dialect string, patterns []string, tool string) bool {
 	own := changedName.ReplaceAllString(tool, "$1")
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		server, name, is := serverOf(p)
@@ -390,19 +398,29 @@ func MeansTool(patterns []string, tool string) bool {
 		case !is:
 			return false
 		}
-		return slices.ContainsFunc([]string{tool, strings.TrimPrefix(tool, "mcp_")}, func(tool string) bool {
-			if by, its, known := serverOf(tool); known {
-				return fitsPlain(server, by) && fitsPlain(name, its)
+		joins, write := slices.Contains(joining, dialect), plainName
+		if strings.Contains(server, "*") || !joins && (strings.Contains(tool, "__") || strings.Contains(tool, "/")) {
+			write = apartName
+		}
+		names := []string{strings.TrimPrefix(tool, "mcp__"), strings.TrimPrefix(tool, "mcp_")}
+		if joins {
+			names = append(names, tool)
+		}
+		return slices.ContainsFunc(names, func(of string) bool {
+			if dialect == "vscode" { // it has 13 small letters of a server's name, and a digit if there are two such
+				server, name, of = strings.ToLower(server), strings.ToLower(name), strings.ToLower(of)
+				server = server[:min(len(server), 13)]
+				return fitsCut(dialect, tool, write(server+"/"+name), of, write) || fitsCut(dialect, tool, write(server+"[0-9]/"+name), of, write)
 			}
-			return !strings.Contains(server, "*") && fitsPlain(server+"_"+name, tool)
+			return fitsCut(dialect, tool, write(server+"/"+name), of, write)
 		})
 	})
 }
 
-// mayMean reports whether a pattern names the tool of a server that a tool may be: Cursor does not say the server's name.
-func mayMean(patterns []string, tool string) bool {
-	own, cut := strings.CutPrefix(strings.Replace(tool, "MCP:", "mcp__", 1), "mcp__")
-	return cut && !strings.Contains(own, "__") && slices.ContainsFunc(patterns, func(p string) bool {
+// mayMean reports whether a pattern names the tool of a server that a call's tool may be: Cursor does not say the server's name.
+func (r Request) mayMean(patterns []string, c Call) bool {
+	own, cut := strings.CutPrefix(strings.Replace(c.Tool, "MCP:", "mcp__", 1), "mcp__")
+	return cut && (r.Hook == "cursor" || !strings.Contains(own, "__")) && slices.ContainsFunc(patterns, func(p string) bool {
 		_, name, is := serverOf(p)
 		return is && fitsPlain(name, own)
 	})

@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -622,6 +623,53 @@ func TestListsHoldForAServersToolAsEachProgramCallsIt(t *testing.T) {
 				t.Errorf("%s, of %v and %v: %+v", tool, list.Forbidden, list.Gated, got)
 			}
 		}
+	}
+}
+
+// TestListsHoldForNamesThatArePutTogether: forbidden, gated and high risk, wherever the server's name may end, and for what a shortened
+// name may stand for.
+func TestListsHoldForNamesThatArePutTogether(t *testing.T) {
+	const long = "a_very_long_tool_name_that_goes_on_and_on_and_on_until_the_end_x"
+	const cut = "mcp_long_a_very_long_tool_name..._and_on_and_on_until_the_end_x"
+	context := func(tool string) string {
+		return `{"hook.mcp_context":{"server_name":"long","tool_name":"` + tool + `"}}`
+	}
+	for _, c := range []struct {
+		pattern, hook, tools, input string
+		means                       bool
+	}{
+		{"meta/gh__del", "opencode", "meta_gh__del", "", true}, {"meta__gh__del", "copilot", "meta-gh__del", "", true},
+		{"meta/gh__*", "gemini", "mcp_meta_gh__del", "", true}, {"meta/gh__del", "vscode", "mcp_meta_gh__del", "", true},
+		{"meta/gh__del", "codex", "mcp__meta__gh__del", "", true}, {"a__b/c", "opencode", "a__b_c", "", true},
+		{"a__b/c", "claude-code", "mcp__a__b__c", "", true}, {"a__b/c", "copilot", "a__b-c", "", true}, {"a__b/c", "acp", "a__b_c", "", true},
+		{"gh/*", "claude-code", "mcp__gh_x__del", "", false}, {"gh/del", "claude-code", "mcp__gh__del2", "", false},
+		{"meta/" + long, "copilot", ("meta-" + long)[:64], "", true}, {"meta/" + long + "y", "copilot", "meta-" + long, "", false},
+		{"long/" + long, "gemini", cut, "", true}, {"long/*_end_x", "gemini", cut, "", true}, {"long/*_end_y", "gemini", cut, "", false},
+		{"long/" + long, "gemini", cut, context(long), true}, {"long/" + long, "gemini", cut, context("a_very_x"), false},
+		{"long/delete", "gemini", "mcp_long_del", context("delete"), true}, {"other/" + long, "gemini", cut, "", false},
+		{"long/" + long, "codex", "mcp__long__a_very_long_t" + strings.Repeat("0a", 20), "", true},
+		{"long/b*", "codex", "mcp__long__a_very_long_t" + strings.Repeat("0a", 20), "", false},
+		{"A-Server-Of-Mine/del", "vscode", "mcp_a-server-of-m_del mcp_a-server-of-m2_del", "", true},
+		{"a-server/del", "vscode", "mcp_a-server-of-m_del", "", false},
+	} {
+		for tool := range strings.FieldsSeq(c.tools) {
+			r := Request{Kind: KindTool, Tool: tool, Hook: c.hook, Input: json.RawMessage(cmp.Or(c.input, "{}")), Caller: Caller{Name: "bot1"}}
+			forbidden := (Policy{Auto: []string{"*"}, Forbidden: []string{c.pattern}}).Evaluate(r, nil, noon).Forbidden != ""
+			gated := (Policy{Auto: []string{"*"}, Gated: []string{c.pattern}}).Evaluate(r, nil, noon).Ask
+			if risky := (Policy{HighRiskTools: []string{c.pattern}}).HighRisk(r); forbidden != c.means || gated != c.means || risky != c.means {
+				t.Errorf("%s of %s %s: forbidden %t, gated %t, high risk %t", tool, c.hook, c.pattern, forbidden, gated, risky)
+			}
+		}
+	}
+	for hook, tool := range map[string]string{"opencode": "meta_gh__del", "gemini": "mcp_meta_gh__del", "copilot": ("meta-" + long)[:64]} {
+		r := Request{Kind: KindTool, Tool: tool, Hook: hook, Input: json.RawMessage(`{}`), Caller: Caller{Name: "bot1"}}
+		if v := (Policy{Auto: []string{"*"}, Forbidden: []string{"gh__del", long}}).Evaluate(r, nil, noon); v.Forbidden == "" {
+			t.Errorf("%s of %s is not forbidden by its own name", tool, hook)
+		}
+	}
+	r := Request{Kind: KindTool, Tool: "mcp__gh__del", Hook: "cursor", Caller: Caller{Name: "bot1"}}
+	if v := (Policy{Auto: []string{"*"}, Gated: []string{"fs/gh__del"}}).Evaluate(r, nil, noon); !v.Ask {
+		t.Error("a tool with two parts of a server that Cursor does not say is not asked about")
 	}
 }
 

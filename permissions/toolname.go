@@ -3,6 +3,7 @@ package permissions
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -11,7 +12,9 @@ import (
 type ServerTool struct{ Server, Name string }
 
 // serverPrefixes are what the names of MCP tools begin with, by dialect. What follows is SERVER__NAME, or SERVER_NAME in Gemini CLI.
-var serverPrefixes = map[string]string{"claude-code": "mcp__", "codex": "mcp__", "gemini": "mcp_", "daycared": "", "-": "mcp__", "": "mcp__"}
+var serverPrefixes = map[string]string{
+	"claude-code": "mcp__", "codex": "mcp__", "gemini": "mcp_", "daycared": "", "-": "mcp__", "": "mcp__",
+}
 
 // ServerTools returns every server and tool that a tool's name may stand for: a__b__c is c of a server a__b, or b__c of a. Where the hook
 // says the server, those of other servers are left out. It returns nothing for a tool of no server, and of one that nobody says.
@@ -61,6 +64,72 @@ func toldTool(dialect string, input json.RawMessage) (server, name string, told 
 	}
 	_ = json.Unmarshal(all[member], &claude)
 	return claude.Name, "", true
+}
+
+// namesOf returns the names of a call's tool: its own, and what a hook says of its server. One that is cut counts where nothing is said.
+func (r Request) namesOf(c Call) []string {
+	server, name, _ := toldTool(r.Hook, c.Input)
+	switch {
+	case server == "" || name == "":
+		return []string{c.Tool}
+	case strings.Contains(c.Tool, geminiCut):
+		return []string{server + "/" + name}
+	}
+	return []string{c.Tool, server + "/" + name}
+}
+
+// joining are the dialects that put one sign between a server's name and a tool's. Which program acp is for is not known.
+var joining = []string{"opencode", "copilot", "gemini", "vscode", HookACP}
+
+// apartName is plainName that keeps what may stand between a server's name and a tool's, __ and /, apart from one sign within a name.
+func apartName(text string) string {
+	return separators.ReplaceAllStringFunc(text, func(part string) string {
+		switch {
+		case part[0] == '[':
+			return part
+		case strings.Contains(part, "/") || strings.Contains(part, "__"):
+			return "__"
+		}
+		return "_"
+	})
+}
+
+// geminiCut stands in the middle of a name that Gemini CLI has shortened.
+const geminiCut = "..."
+
+// hashed matches what ends a name that Codex has shortened.
+var hashed = regexp.MustCompile(`[_-]?[0-9a-f]{8,40}$`)
+
+// clearPart is how many letters of a name that was cut have to be there for a pattern without a server.
+const clearPart = 20
+
+// fitsCut reports whether a pattern fits a part of a tool's name, or may fit what that was before its program cut it. The pattern is
+// written already.
+func fitsCut(dialect, tool, pattern, part string, write func(string) string) bool {
+	if fits, _ := MatchName(pattern, write(part)); fits {
+		return true
+	}
+	head, tail, cut := strings.Cut(part, geminiCut)
+	switch dialect {
+	case "gemini":
+	case "copilot", "vscode":
+		head, tail, cut = part, "", len(tool) == maxToolName
+	case "codex":
+		head, tail = hashed.ReplaceAllString(part, ""), ""
+		cut = len(head) < len(part) && len(tool) >= maxToolName
+	default:
+		return false
+	}
+	if head, tail = write(head), write(tail); !cut {
+		return false
+	}
+	begins, ends := false, false
+	for at := range len(pattern) + 1 {
+		before, _ := MatchName(pattern[:at], head)
+		after, _ := MatchName(pattern[at:], tail)
+		begins, ends = begins || before, ends || after
+	}
+	return begins && ends
 }
 
 // serverSigns writes a server's name as rules do, in which a slash ends it.

@@ -564,7 +564,9 @@ func (j *judge) restrictedBy(i item, e Effect) *pattern {
 	case fetches:
 		return first(j.others[e][fetches], func(p *pattern) bool { return p.fitsHost(i.name) })
 	}
-	return first(j.others[e][tools], func(p *pattern) bool { return p.fitsTool(i.name, e) || p.fitsTool(j.Tool, e) })
+	return first(j.others[e][tools], func(p *pattern) bool {
+		return p.fitsTool(j.Dialect, i.name, e) || !strings.Contains(j.Tool, "...") && p.fitsTool(j.Dialect, j.Tool, e) // that one is cut
+	})
 }
 
 // namesOf returns every absolute name by which a file may be meant.
@@ -626,7 +628,7 @@ func (j *judge) allowed(i item) (got Judged, exact bool) {
 		return Judged{Reason: "no rule allows to reach " + i.name}, false
 	}
 	for _, p := range j.others[Allow][tools] {
-		if p.fitsTool(i.name, Allow) && p.rule.applies(j) {
+		if p.fitsTool(j.Dialect, i.name, Allow) && p.rule.applies(j) {
 			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
 		}
 	}

@@ -548,8 +548,8 @@ func (p *pattern) parseTool(text string, e Effect) error {
 }
 
 // fitsTool reports whether a tool is meant. A wildcard does not stand for a shell.
-func (p *pattern) fitsTool(tool string, e Effect) bool {
-	if e != Allow && permissions.MeansTool([]string{p.name}, tool) {
+func (p *pattern) fitsTool(dialect, tool string, e Effect) bool {
+	if e != Allow && permissions.MeansTool(dialect, []string{p.name}, tool) {
 		return true
 	}
 	if p.exact {

@@ -358,7 +358,7 @@ func (p *pattern) coversAll(of *pattern, wild string) bool {
 	case p.kind == fetches:
 		return p.fitsHost(strings.ReplaceAll(of.name, "*", wild))
 	}
-	return p.fitsTool(strings.ReplaceAll(of.name, "*", wild), Deny)
+	return p.fitsTool("", strings.ReplaceAll(of.name, "*", wild), Deny)
 }
 
 // Lines returns the patterns of one effect with their conditions, as the configuration has them, so that two sets can be compared.

@@ -202,6 +202,46 @@ func TestAServersToolIsMeantAsEachProgramCallsIt(t *testing.T) {
 	}
 }
 
+// TestARuleMeansAToolWhoseNameIsPutTogether: deny and ask rules hold wherever the server's name may end, and for what a shortened name may
+// stand for.
+func TestARuleMeansAToolWhoseNameIsPutTogether(t *testing.T) {
+	const long = "a_very_long_tool_name_that_goes_on_and_on_and_on_until_the_end_x"
+	const cut = "mcp_long_a_very_long_tool_name..._and_on_and_on_until_the_end_x"
+	context := func(server, tool string) string {
+		return `{"hook.mcp_context":{"server_name":"` + server + `","tool_name":"` + tool + `"}}`
+	}
+	denied := []string{"tool a__b/c", "tool meta/gh__del", "tool long/" + long, "tool meta/" + long, "tool fs/delete", "tool deep/x__*"}
+	for _, e := range []Effect{Deny, Ask} {
+		r := Rule{Deny: denied}
+		if e == Ask {
+			r = Rule{Ask: denied}
+		}
+		s := rulesOf(t, r)
+		for _, c := range []struct {
+			dialect, tool, input string
+			want                 Effect
+		}{
+			{"claude-code", "mcp__meta__gh__del", `{}`, e}, {"opencode", "meta_gh__del", `{}`, e}, {"copilot", "meta-gh__del", `{}`, e},
+			{"gemini", "mcp_meta_gh__del", context("meta", "gh__del"), e}, {"vscode", "mcp_meta_gh__del", `{}`, e},
+			{"claude-code", "mcp__a__b__c", `{}`, e}, {"codex", "mcp__a__b__c", `{}`, e}, {"opencode", "a__b_c", `{}`, e},
+			{"claude-code", "mcp__a__b__c", `{"hook.mcp_server":{"name":"a__b"}}`, e}, {"daycared", "deep__x__y", `{}`, e},
+			{"gemini", "mcp_a__b_c", `{}`, e}, {"gemini", cut, context("long", long), e}, {"gemini", cut, `{}`, e},
+			{"gemini", cut, context("long", "a_very_x"), ""}, {"gemini", "mcp_fs_del", context("fs", "delete"), e},
+			{"copilot", ("meta-" + long)[:64], `{}`, e}, {"copilot", ("meta-" + long)[:63], `{}`, ""},
+			{"claude-code", "mcp__fs__del", `{}`, ""}, {"claude-code", "mcp__deep__y__x", `{}`, ""}, {"claude-code", "mcp__deep_x__y", `{}`, ""},
+		} {
+			v := s.Judge(Call{Dialect: c.dialect, Tool: c.tool, Input: json.RawMessage(c.input), Folder: shop, Root: shop})
+			if v.Effect != c.want {
+				t.Errorf("%s %s %s is %q, want %q", c.dialect, c.tool, c.input, v.Effect, c.want)
+			}
+		}
+	}
+	asked := rulesOf(t, Rule{Deny: []string{"tool fs/gh__del"}}).Judge(Call{Dialect: "cursor", Tool: "mcp__gh__del", Folder: shop, Root: shop})
+	if !asked.Unsure {
+		t.Error("a tool with two parts of a server that Cursor does not say is not asked about")
+	}
+}
+
 // TestAServersRuleAllowsNoToolOfAnotherServer: a name that may be one of several servers' is allowed where each of them may, or where the
 // hook says whose it is.
 func TestAServersRuleAllowsNoToolOfAnotherServer(t *testing.T) {
