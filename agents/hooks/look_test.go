@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,37 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 			want = strings.ReplaceAll(want, "F/", folder+"/") + ","
 		}
 		if c.ReadContext(); string(c.Request.Input) != "{"+want+input[1:] {
+			t.Errorf("%s: %s", call, c.Request.Input)
+		}
+	}
+}
+
+// TestTheFilesThatASkillReadsByItsArgumentsAreNamed: deny rules hold for them, and the call is high risk.
+func TestTheFilesThatASkillReadsByItsArgumentsAreNamed(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("HOME", filepath.Join(folder, "home"))
+	if err := os.MkdirAll(filepath.Join(folder, ".claude/commands"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"all": "See @$ARGUMENTS.", "nth": "See @docs/${1}", "list": "See @$ARGUMENTS[0]"} {
+		if err := os.WriteFile(filepath.Join(folder, ".claude/commands", name+".md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for call, want := range map[string]string{
+		`Skill {"args":"secrets/at 'b'","skill":"all"}`: `["$ARGUMENTS","secrets/at","b"]`, `Skill {"skill":"all"}`: `["$ARGUMENTS"]`,
+		`SlashCommand {"command":"/nth at"}`: `["docs/${1}","docs/at"]`,
+		`Skill {"args":"x","skill":"list"}`:  `["$ARGUMENTS[0]","x"]`,
+	} {
+		tool, input, _ := strings.Cut(call, " ")
+		c := Call{Request: permissions.Request{Cwd: folder}}
+		c.use(tool, []byte(input))
+		c.ReadContext()
+		var got members
+		if err := json.Unmarshal(c.Request.Input, &got); err != nil {
+			t.Fatal(err)
+		}
+		if string(got[acts.FileMentions]) != want || string(got[acts.FileCommands]) != `["",0]` {
 			t.Errorf("%s: %s", call, c.Request.Input)
 		}
 	}

@@ -33,6 +33,8 @@ var (
 	// headCommand matches one of a hook or a server in its head.
 	headCommand = regexp.MustCompile(`(?m)^[ \t-]*"?command"?[ \t]*[:=][ \t]*([^\r\n]+)`)
 	head        = regexp.MustCompile(`(?s)^---\r?\n.*?\n---`)
+	// argument matches what stands for what the call gives it.
+	argument = regexp.MustCompile(`\$\{?\w+\}?(\[\d+\])?`)
 	// opaque matches what a head may have that runs commands, in any form of YAML.
 	opaque = regexp.MustCompile(`(?i)hooks|skills|mcp_?servers|command|\\[ux]`)
 )
@@ -67,8 +69,17 @@ func (c *Call) lookAtSkills() {
 			commands = append(commands, strings.Trim(strings.Join(match[1:], ""), " \t\r\n\"'"))
 		}
 	}
+	_, args, _ := strings.Cut(all.optionalText("command"), " ")
+	args = all.optionalText("args") + " " + args
+	for _, mention := range mentions {
+		for _, word := range strings.Fields(args) {
+			if named := argument.ReplaceAllLiteralString(mention, strings.Trim(word, `"'`)); named != mention {
+				mentions = append(mentions, named)
+			}
+		}
+	}
 	text := strings.Join(commands, "\n")
-	more = more || strings.Contains(text, "$") // the arguments, perhaps
+	more = more || strings.Contains(text+strings.Join(mentions, ""), "$") // the arguments, perhaps
 	if len(text) > maxFileCommands {
 		text, more = strings.ToValidUTF8(text[:maxFileCommands], ""), true
 	}
