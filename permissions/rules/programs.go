@@ -30,7 +30,8 @@ var (
 		"runuser pkexec setpriv ssh mosh timeout nice ionice setsid stdbuf watch script flock strace ltrace chroot unshare "+
 		"nsenter busybox toybox systemd-run firejail proot fakeroot entr at batch crontab npx pnpx bunx uvx pipx tee dd mail "+
 		"mailx sendmail make gmake ninja just mise direnv bundle rake gradle mvn ant tmux screen coproc eval socat nc ncat "+
-		"telnet")...)
+		"telnet hyperfine concurrently watchexec nodemon pssh parallel-ssh clush dsh ansible salt unbuffer sem retry chronic "+
+		"nix-shell claude codex gemini copilot opencode aider")...)
 	writers = strings.Fields("mv rm rmdir mkdir touch tee truncate chmod chown chgrp unlink shred install mkfifo mknod")
 	// texts are programs whose operands are only text.
 	texts = strings.Fields("echo printf true false : basename dirname seq sleep date whoami uname nproc which tr pwd exit type")

@@ -591,6 +591,19 @@ func TestNothingIsKnownOfAnotherMachine(t *testing.T) {
 	}
 }
 
+// TestAProgramThatRunsItsWordsHasNoWildcard: benchmarks, watchers, shells on many hosts, environments and other agents.
+func TestAProgramThatRunsItsWordsHasNoWildcard(t *testing.T) {
+	for _, text := range []string{
+		"run hyperfine ...", "run pssh -h hosts *", "run clush *", "run concurrently ...", "run watchexec *", "run ansible all *", "run claude *",
+		"run vagrant ssh ...", "run conda run *", "run perf stat ...", "run adb shell *", "run gh codespace ssh *", "run lerna exec *",
+	} {
+		if _, found := Compile([]Rule{{Allow: []string{text}}}); FirstError(found) == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+	rulesOf(t, Rule{Allow: []string{"run hyperfine 'go test'", "run vagrant status *", "run adb logcat *", "run conda list *"}})
+}
+
 // A rule is exact if it needs no wildcard: only then does it allow what is high risk.
 func TestExactRules(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"run git push --force origin fix", "run git push origin *", "run rm -r build", "write ./build"}})
