@@ -142,7 +142,7 @@ func pastOf(r permissions.Request, call permissions.Call) rules.PastCall {
 	return rules.PastCall{
 		Call: rules.Call{
 			Agent: r.Caller.ProvenName(), Dialect: dialect, Tool: call.Tool, Input: call.Input, Folder: r.Cwd, Root: r.Cwd,
-			Resolve: filepath.Clean, At: time.Now(),
+			Resolve: asNamed, At: time.Now(),
 		},
 		Request: r.ID, At: r.CreatedAt, Allowed: person && ended.State == permissions.Approved,
 		Denied: person && ended.State == permissions.Denied,
@@ -185,7 +185,7 @@ func linesOf(file string, data []byte) (calls []rules.PastCall, err error) {
 		}
 		calls = append(calls, rules.PastCall{At: l.TS, Allowed: l.Allowed, Denied: l.Denied, Call: rules.Call{
 			Agent: l.Agent, Person: l.Person, Dialect: cmp.Or(l.Hook, acts.DialectOf(l.Tool)), Tool: l.Tool, Input: l.Input,
-			Folder: l.Cwd, Root: l.Cwd, Resolve: filepath.Clean, At: time.Now(),
+			Folder: l.Cwd, Root: l.Cwd, Resolve: asNamed, At: time.Now(),
 		}})
 	}
 	return calls, lines.Err()
@@ -345,6 +345,17 @@ func byRule(rule int, by string) string {
 		return fmt.Sprintf("  [rule %d]", rule)
 	}
 	return fmt.Sprintf("  [rule %d, %s]", rule, by)
+}
+
+// asNamed is where a name leads if it says so. What has an extension is taken for a file, and the workspace for a repository: with a slash
+// behind it, a file leads nowhere.
+func asNamed(name string) string {
+	at := filepath.Clean(name)
+	isFile := filepath.Ext(strings.TrimPrefix(filepath.Base(at), ".")) != "" || strings.HasSuffix(at, "/.git/HEAD")
+	if strings.HasSuffix(name, "/") && isFile {
+		return ""
+	}
+	return at
 }
 
 // explainCommand prints what a command does, which rule covers each act, and why it is asked about.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -29,7 +30,7 @@ type Call struct {
 	Folder    string // where the call runs, absolute; empty: unknown
 	Root      string // the workspace, absolute; empty: none, so nothing lies inside it
 	// Resolve resolves the links of an absolute name on the machine where the call runs, and returns "" if nobody knows where it leads.
-	// Nil: nothing is known of that machine.
+	// With a slash behind it, the name of what is no folder leads nowhere. Nil: nothing is known of that machine.
 	Resolve func(name string) string
 	// Leads is what is told or stored of where names lead: only rules that restrict go by it for what Resolve does not know.
 	Leads permissions.Leads
@@ -119,6 +120,12 @@ func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 		if i.kind == runs && takesWhole(i.act.Words) != "" {
 			for _, name := range operandsOf(i.act) {
 				parts = append(parts, name, name+"/")
+			}
+			for _, folder := range i.act.In {
+				for at := path.Clean(folder); i.act.Words[0] == "git" && permissions.Within(c.Root, at) && at != "/"; at = path.Dir(at) {
+					add(repositoryHead(at))
+					add(repositoryHead(at) + "/")
+				}
 			}
 		}
 		for _, folder := range i.act.In {

@@ -182,7 +182,7 @@ func mayChangeOperands(name string, words []string) bool {
 // addCompleted adds what a program writes that copies, moves or links, and what it reads that compares, if an operand is a folder: it
 // completes the name of that by the one of the other's file.
 func (j *judge) addCompleted(name string, a *acts.Act, hidden bool) {
-	does := takesWhole(a.Words)
+	does := j.takes(a)
 	if !slices.Contains([]string{"cp", "ln", "install"}, name) && does != moving && does != comparing {
 		return
 	}

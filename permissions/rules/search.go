@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func takesWhole(words []string) string {
 		return moving
 	case name == "cp" && searches(words):
 		return copying
-	case slices.Contains(comparers, name) || name == "git" && slices.Contains(words[1:], "--no-index"):
+	case slices.Contains(comparers, name), name == "git" && len(words) > 1 && words[1] == "diff":
 		return comparing
 	case name == "gofmt" && (!slices.Contains(words, "-l") || slices.Contains(words, "-d")):
 		return printing
@@ -63,9 +64,32 @@ func takesWhole(words []string) string {
 	return ""
 }
 
+// takes is takesWhole, where git diff compares folders only outside of a repository.
+func (j *judge) takes(a *acts.Act) string {
+	outside := func(folder string) bool {
+		for at := path.Clean(folder); permissions.Within(j.Root, at); at = path.Dir(at) {
+			if head := repositoryHead(at); j.w.Resolve(head) != "" && j.w.Resolve(head+"/") == "" {
+				return false
+			}
+			if at == "/" {
+				break
+			}
+		}
+		return true
+	}
+	does := takesWhole(a.Words)
+	if does == comparing && baseName(a.Words[0]) == "git" && !slices.Contains(a.Words, "--no-index") && !slices.ContainsFunc(a.In, outside) {
+		return ""
+	}
+	return does
+}
+
+// repositoryHead is the file that each repository of git has.
+func repositoryHead(folder string) string { return path.Join(folder, ".git/HEAD") }
+
 // wholeFolders are what such a program is given that may be folders, and where it moves or copies them.
 func (j *judge) wholeFolders(a *acts.Act) (names, into []string) {
-	does := takesWhole(a.Words)
+	does := j.takes(a)
 	if does == "" {
 		return nil, nil
 	}

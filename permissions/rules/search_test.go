@@ -82,13 +82,13 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 	}
 	for effect, commands := range map[Effect]string{
 		Allow: `diff a.go b.go; diff src sub; diff -U 3 a.go docs/b.go; diff a.go docs; mv a.go b.go; mv a.go docs; cp a.go docs;
-			git mv a.go sub; cp -r a.go b; gofmt -l docs; gofmt -d a.go docs/b.go; git diff docs sub; mv a.go a; ln a.go b.go`,
+			git mv a.go sub; cp -r a.go b; gofmt -l docs; gofmt -d a.go docs/b.go; git diff HEAD docs/b.go; mv a.go a; ln a.go b.go`,
 		Deny: `diff z docs; diff docs z; diff docs/ sub/z; diff --from-file=docs sub/z x; sudo diff z docs; git diff --no-index docs z;
 			diff x.md docs; sdiff z docs; mv a.go conf; mv conf.d/conf docs; mv --target-directory=a/prot a.go; cp -ta/prot a.go;
-			git mv sub/conf docs; mv a/prot docs`,
+			git diff z docs; git mv sub/conf docs; mv a/prot docs`,
 		"": `diff docs sub; diff sub docs; diff -u docs/. sub; diff --from-file=docs sub; git diff --no-index docs sub; mv a b; mv ./a/ docs;
 			git mv a b; mv -t docs a; mv a.go a docs; mv docs/../a b; mv src docs; cp -r src docs; cp -r src/. a; cp -t docs -r src;
-			gofmt -d docs; gofmt .; gofmt -l -d docs; diff out sub; mv sub a; sdiff docs sub; sudo mv a b; nice diff docs sub`,
+			gofmt -d docs; gofmt .; gofmt -l -d docs; diff out sub; mv sub a; sdiff docs sub; git diff docs sub; sudo mv a b; nice diff docs sub`,
 	} {
 		for _, command := range listed(commands) {
 			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve})
@@ -96,6 +96,21 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 				t.Errorf("%q is %q, want %q, unsure: %t; %v", command, v.Effect, effect, v.Unsure, v.Reasons)
 			}
 		}
+	}
+	repository := func(name string) string {
+		if name == shop+"/.git/HEAD/" { // it is a file
+			return ""
+		}
+		return resolve(name)
+	}
+	for _, command := range []string{"git diff docs sub", "git diff z docs", "cd src && git diff main docs"} {
+		if v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: repository}); v.Effect != Allow {
+			t.Errorf("%q in a repository is %q; %v", command, v.Effect, v.Reasons)
+		}
+	}
+	names, _, _ := NamesToResolve(Call{Command: "git diff x y", Folder: shop + "/src", Root: shop}, 1<<15)
+	if !slices.Contains(names, shop+"/.git/HEAD/") || !slices.Contains(names, shop+"/src/.git/HEAD") {
+		t.Errorf("of git diff is resolved %q", names)
 	}
 	names, _, whole := NamesToResolve(Call{Command: "mv a.go docs; diff x y", Folder: shop, Root: shop}, 1<<15)
 	for _, name := range []string{"a.go/", "docs/", "docs/a.go", "x/", "y/", "x/y", "y/x"} {
