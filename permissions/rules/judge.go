@@ -355,19 +355,7 @@ func (j *judge) readItems() {
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: d.Host})
 			return
 		case acts.Calls, acts.HasNoEffect:
-			if d.Loose {
-				j.addDoubt("nobody said in which folder it runs")
-			}
-			for _, name := range d.Names {
-				j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
-			}
-			j.addSuspected(d.Command)
-			if j.Dialect == "cursor" { // it does not say the name of the server
-				j.addServerTools(strings.TrimPrefix(strings.TrimPrefix(d.Tool, "mcp__"), "MCP:"))
-			}
-			if namesSearch(d.Tool) && !strings.Contains(d.Tool, "/") { // of no server, so it is in the folder of the call
-				j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: ".", search: true, may: true})
-			}
+			j.addOtherTool(d)
 			return
 		}
 		command, altered = d.Command, d.Altered
@@ -385,6 +373,23 @@ func (j *judge) readItems() {
 	if altered != "" {
 		j.addDoubt("the agent may run another command than it says")
 		j.doubts = append(j.doubts, j.addCommand(altered, folder)...)
+	}
+}
+
+// addOtherTool adds what a tool may do of which no more is known than its input.
+func (j *judge) addOtherTool(d acts.ToolUse) {
+	if d.Loose {
+		j.addDoubt("nobody said in which folder it runs")
+	}
+	for _, name := range d.Names {
+		j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
+	}
+	j.addSuspected(d.Command)
+	if j.Dialect == "cursor" { // it does not say the name of the server
+		j.addServerTools(strings.TrimPrefix(strings.TrimPrefix(d.Tool, "mcp__"), "MCP:"))
+	}
+	if namesSearch(d.Tool) && !strings.Contains(d.Tool, "/") { // of no server, so it is in the folder of the call
+		j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{j.Folder}}, name: ".", search: true, may: true})
 	}
 }
 
