@@ -235,6 +235,8 @@ func fullDisk(l *loop) func() {
 	if _, err := io.Copy(ballast, endless{}); !errors.Is(err, unix.ENOSPC) {
 		l.t.Fatalf("fill the disk: %v", err)
 	}
+	for l.people.Ready(l.ctx) == nil { // the last page of the log has room for some more writes
+	}
 	return func() { os.Remove(ballast.Name()) }
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -377,6 +378,29 @@ func (s *shelf) Heartbeat(_ context.Context, at time.Time) (last time.Time, err 
 		return nil
 	})
 	return last, err
+}
+
+// Cursor is a number by its name, at first that of the newest entry.
+func (s *shelf) Cursor(ctx context.Context, name string) (n int64, err error) {
+	err = s.read(func() error {
+		var known bool
+		if n, known = s.cursors[name]; !known {
+			n = int64(len(s.audit))
+		}
+		return nil
+	})
+	return n, errors.Join(err, s.SetCursor(ctx, name, n))
+}
+
+// SetCursor stores it.
+func (s *shelf) SetCursor(_ context.Context, name string, n int64) error {
+	return s.write(func() error {
+		cursors := map[string]int64{name: n}
+		maps.Copy(cursors, s.cursors)
+		cursors[name] = n
+		s.cursors = cursors
+		return nil
+	})
 }
 
 // Health is well.

@@ -36,6 +36,7 @@ type rows struct {
 	stopped   string
 	stoppedAt time.Time
 	alive     time.Time
+	cursors   map[string]int64
 }
 
 type row struct {
