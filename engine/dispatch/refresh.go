@@ -183,7 +183,7 @@ func (d *Dispatch) reroute(ctx context.Context) error {
 		unread := d.readTitles(ctx)
 		moved := d.moved.Swap(false)
 		err := d.EveryPending(ctx, func(r permissions.Request) error {
-			d.registry.Measure(r) // also what nobody here has opened or heard of
+			d.registry.Measure(r) // also a request that an earlier process or another daemon opened
 			var err error
 			if moved {
 				err = d.restoreCopies(ctx, r, d.canAnswer)
