@@ -97,8 +97,6 @@ func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int
 	return n
 }
 
-const readAllCopies = `SELECT ` + copyColumns + ` FROM copies ORDER BY request, person, connector, place`
-
 // sealSessionsAndCopies seals the sessions of our own agents, timetables, absences and copies with the store's key. Those that nobody could
 // seal before are accepted as they are, but not when a new life begins: then unchecked sessions and timetables stay without a seal,
 // unchecked copies count as not sent, no session holds any longer what was allowed it once, nobody is away, and no proposed pairing can be
@@ -155,26 +153,53 @@ func (s *Store) sealSessionsAndCopies(ctx context.Context, t *tx, version int64,
 	t.exec(ctx, writeSeals, sealVersion)
 }
 
-// sealCopies is the part of [Store.sealSessionsAndCopies] about copies.
+// readNumbersAfter is a page of the requests after a number.
+const readNumbersAfter = `SELECT id, number FROM requests WHERE number > $1 ORDER BY number LIMIT 1000`
+
+// sealCopies is the part of [Store.sealSessionsAndCopies] about copies. It reads those of a page of requests at a time.
 func (s *Store) sealCopies(
 	ctx context.Context, t *tx, version int64, life bool, accepted func(name string, holds func(*sealer) bool) bool,
 ) {
-	copies, err := collectReadable(ctx, s, t, "a copy", copyGate.rowFields, readAllCopies)
+	all, err := count(ctx, t, countRequests)
 	t.fail(err)
-	for _, r := range copies {
-		old := version == 1 && s.from != nil && s.from.isSealOf(r.mac, copyGate.table, sealedWithoutList(&r.row)...)
-		if old && r.row.Burst != r.row.Ref { // which list it was on is not known for sure
-			r.row.Burst = ""
+	var seen atomic.Int64
+	defer watch(func() { s.tellMigration("cards of requests sealed", seen.Load(), int64(all)) })()
+	var last int64
+	for t.err == nil {
+		page, err := collect(ctx, t, "", func(r *permissions.Request) []any { return []any{&r.ID, &r.Number} }, readNumbersAfter, last)
+		if t.fail(err); len(page) == 0 {
+			return
 		}
-		switch {
-		case accepted(copyGate.name(r.row), func(k *sealer) bool { return old || copyGate.hasValidSeal(k, r) }):
-		case life:
-			r.row.Ref, r.row.SentAt, r.row.ChannelTime = "", time.Time{}, time.Time{}
-		default:
-			continue
+		ids := make([]permissions.ID, len(page))
+		for i, r := range page {
+			ids[i], last = r.ID, r.Number
 		}
-		t.exec(ctx, upsertCopy, copyGate.args(s.seals, r.row)...)
+		copies, err := collectReadable(ctx, s, t, "a copy", copyGate.rowFields, readCopiesOfMany, list[permissions.ID]{&ids})
+		t.fail(err)
+		for _, r := range copies {
+			s.sealCopy(ctx, t, r, version, life, accepted)
+		}
+		seen.Add(int64(len(page)))
 	}
+}
+
+// sealCopy is [Store.sealCopies] for one.
+func (s *Store) sealCopy(
+	ctx context.Context, t *tx, r sealedRow[permissions.Copy], version int64, life bool,
+	accepted func(name string, holds func(*sealer) bool) bool,
+) {
+	old := version == 1 && s.from != nil && s.from.isSealOf(r.mac, copyGate.table, sealedWithoutList(&r.row)...)
+	if old && r.row.Burst != r.row.Ref { // which list it was on is not known for sure
+		r.row.Burst = ""
+	}
+	switch {
+	case accepted(copyGate.name(r.row), func(k *sealer) bool { return old || copyGate.hasValidSeal(k, r) }):
+	case life:
+		r.row.Ref, r.row.SentAt, r.row.ChannelTime = "", time.Time{}, time.Time{}
+	default:
+		return
+	}
+	t.exec(ctx, upsertCopy, copyGate.args(s.seals, r.row)...)
 }
 
 // sealPersons reseals tokens whose persons were in a separate table before migration 15, if the audit agrees. Others are not used.

@@ -316,6 +316,40 @@ func TestAStartSealsListsFromBeforeOnce(t *testing.T) {
 	}
 }
 
+// TestTheCopiesOfEveryRequestAreSealedAnew: they are read in pages of a thousand requests, so that a large store needs no large memory.
+func TestTheCopiesOfEveryRequestAreSealedAnew(t *testing.T) {
+	s := newStore(t)
+	var all []permissions.ID
+	for range 1001 {
+		all = append(all, insert(t, s).ID)
+	}
+	err := s.write(t.Context(), func(ctx context.Context, t *tx) error {
+		former, at := copyGate, moment(micros(time.Now()))
+		former.sealed = sealedWithoutList
+		for _, id := range all {
+			for _, person := range []string{"fay", "sam"} {
+				c := permissions.Copy{Request: id, Person: person, Connector: "telegram", Ref: person + string(id), Shown: 1, SentAt: at}
+				t.exec(ctx, upsertCopy, former.args(s.seals, c)...)
+			}
+		}
+		t.exec(ctx, writeSeals, 1)
+		return sealIdentity(ctx, t, s.seals)
+	})
+	if err = errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, s.path)
+	copies, err := s.Copies(t.Context(), all...)
+	if err != nil || len(copies) != 2*len(all) {
+		t.Fatalf("%d copies, %v", len(copies), err)
+	}
+	for _, c := range copies {
+		if c.Ref != c.Person+string(c.Request) {
+			t.Errorf("a copy is %+v", c)
+		}
+	}
+}
+
 // TestCopiesAreSealedAnewByOneDaemonAlone: one of before would not know their seals.
 func TestCopiesAreSealedAnewByOneDaemonAlone(t *testing.T) {
 	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
