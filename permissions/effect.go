@@ -122,6 +122,23 @@ func RunsCode(tool string) bool {
 			return true
 		}
 	}
+	return slices.ContainsFunc(nameWords(tool), func(w string) bool { return slices.Contains(codeWords, w) })
+}
+
+// TakesCommands reports, by its name and its server's, whether a tool is like a shell: what it is given is a command or is typed into one.
+func TakesCommands(tool string) bool {
+	if effect, known := KnownEffect(tool); known {
+		return effect == DoesExecute
+	}
+	return slices.ContainsFunc([]string{"command", "shell", "bash", "terminal"}, func(part string) bool {
+		return strings.Contains(strings.ToLower(tool), part)
+	}) || slices.ContainsFunc(nameWords(tool), func(w string) bool {
+		return slices.Contains([]string{"sh", "zsh", "fish", "pwsh", "cmd", "cli", "exec", "ssh", "tmux", "subprocess"}, w)
+	})
+}
+
+// nameWords are the words of a tool's name, in small letters.
+func nameWords(tool string) []string {
 	var apart strings.Builder // runScript becomes run Script
 	for i, c := range tool {
 		if i > 0 && unicode.IsUpper(c) && !unicode.IsUpper(rune(tool[i-1])) {
@@ -129,8 +146,7 @@ func RunsCode(tool string) bool {
 		}
 		apart.WriteRune(c)
 	}
-	words := strings.FieldsFunc(strings.ToLower(apart.String()), func(c rune) bool { return !unicode.IsLetter(c) })
-	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(codeWords, w) })
+	return strings.FieldsFunc(strings.ToLower(apart.String()), func(c rune) bool { return !unicode.IsLetter(c) })
 }
 
 var codeWords = []string{

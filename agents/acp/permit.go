@@ -218,7 +218,7 @@ func (c toolCall) files() []string {
 
 // withFiles is an input with the files that a call reports and the input does not name: what is allowed is judged by the input.
 func (c toolCall) withFiles(input json.RawMessage, folder string) (json.RawMessage, error) {
-	_, named := acts.Suspected(input)
+	_, named := acts.Suspected(c.tool(), input)
 	named = append(named, acts.ReadToolUse(permissions.HookACP, c.tool(), input).Names...)
 	others := slices.DeleteFunc(c.files(), func(file string) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return filepath.Clean(acts.Under(folder, name)) == filepath.Clean(file) })

@@ -98,6 +98,9 @@ func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading
 	for _, text := range in.code {
 		f.addCode(text)
 	}
+	if takesCommands(c.Tool) {
+		in.stdin = append(in.stdin, in.typed...)
+	}
 	for _, text := range in.stdin {
 		f.withoutUnread(func(f *finder) { f.addCommand(text, folder, 0) })
 	}
@@ -148,6 +151,7 @@ func interprets(tool string) bool {
 type input struct {
 	commands, code, queries, paths []string
 	stdin                          []string
+	typed                          []string // what is a command for a tool that is like a shell
 	writes                         []string // folders that our run_command may write to
 	folder                         string   // where the command runs; Computed if several are named
 	titled                         bool     // it is only a title: the agent says nothing else of its call
@@ -157,10 +161,14 @@ type input struct {
 
 var (
 	commandNames = strings.Fields("command cmd argv script commands commandline cmdline shellcommand chars " + FileCommands)
-	folderNames  = strings.Fields("cwd workdir workingdir workingdirectory directory dirpath dir chdir folder")
-	codeNames    = strings.Fields("code expression function javascript js python eval snippet source cell")
-	patchNames   = strings.Fields("patch input patchtext diff")
-	fileURL      = regexp.MustCompile(`(?i)^file:(//[^/]*)?`)
+	// typedNames are the members with a command of a tool that is like a shell, and startNames those with a program beside its arguments.
+	typedNames  = strings.Fields("exec execute run code shell bash sh input text keys data args")
+	startNames  = append(strings.Fields("exec program executable binary"), commandNames...)
+	argNames    = strings.Fields("args arguments argv")
+	folderNames = strings.Fields("cwd workdir workingdir workingdirectory directory dirpath dir chdir folder")
+	codeNames   = strings.Fields("code expression function javascript js python eval snippet source cell")
+	patchNames  = strings.Fields("patch input patchtext diff")
+	fileURL     = regexp.MustCompile(`(?i)^file:(//[^/]*)?`)
 	// unconfinedNames are the members by which an agent runs a command outside its own sandbox.
 	unconfinedNames = strings.Fields("dangerouslydisablesandbox withescalatedpermissions sandboxpermissions")
 	elsewhere       = regexp.MustCompile(`^(/|~|\.\./)[^\n]*$`) // a path, whatever its member is called
@@ -168,10 +176,15 @@ var (
 )
 
 // Suspected returns the commands and files that the input of a tool that is not known names, at any depth.
-func Suspected(text json.RawMessage) (commands, files []string) {
+func Suspected(tool string, text json.RawMessage) (commands, files []string) {
 	in := readInput(text)
+	if takesCommands(tool) {
+		in.commands = slices.Concat(in.commands, in.stdin, in.typed)
+	}
 	return in.commands, in.paths
 }
+
+func takesCommands(tool string) bool { return permissions.TakesCommands(tool) && !interprets(tool) }
 
 // FilesMember is the member of an input with the files that an ACP program reports of a call beside its input.
 const FilesMember = "acp.files"
@@ -206,8 +219,13 @@ func readInput(text json.RawMessage) (in input) {
 	return in
 }
 
+// memberName is a member's name without what separates its words, in small letters.
+func memberName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
 func (in *input) read(name string, value any) {
-	name = strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	name = memberName(name)
 	switch v := value.(type) {
 	case map[string]any:
 		for _, member := range slices.Sorted(maps.Keys(v)) {
@@ -215,17 +233,20 @@ func (in *input) read(name string, value any) {
 				in.paths = append(in.paths, member)
 			}
 		}
-		if args, are := words(v["args"]); are {
-			for _, member := range commandNames {
-				if program, is := v[member].(string); is {
-					in.commands = append(in.commands, program+" "+args)
-				}
-			}
-		}
+		in.readArguments(v)
 	case []any:
-		if text, are := words(v); are && slices.Contains(commandNames, name) {
-			in.commands = append(in.commands, text)
-			return
+		text, are := words(v)
+		if are && slices.Contains(commandNames, name) {
+			if in.commands = append(in.commands, text); !listsCommands(name, v) {
+				return
+			}
+		} else if are && slices.Contains(typedNames, name) && name != "code" {
+			if name != "args" { // those are added with their program
+				in.typed = append(in.typed, text)
+			}
+			if !listsCommands(name, v) {
+				name = ""
+			}
 		}
 		for _, item := range v {
 			_, is := item.(string)
@@ -241,6 +262,42 @@ func (in *input) read(name string, value any) {
 	}
 }
 
+// readArguments adds the programs that members of an object name with the arguments beside them, or the arguments that are all.
+func (in *input) readArguments(members map[string]any) {
+	var programs, args []string
+	for _, member := range slices.Sorted(maps.Keys(members)) {
+		text, is := members[member].(string)
+		if list, are := words(members[member]); slices.Contains(argNames, memberName(member)) && (is || are) {
+			args = append(args, cmp.Or(list, text))
+		} else if is && slices.Contains(startNames, memberName(member)) {
+			programs = append(programs, text)
+		}
+	}
+	for _, arg := range args {
+		for _, program := range programs {
+			in.commands = append(in.commands, program+" "+arg)
+		}
+	}
+	if len(programs) == 0 {
+		in.typed = append(in.typed, args...)
+	}
+}
+
+// listsCommands reports whether the words of a member's list may be commands, each by itself, instead of one.
+func listsCommands(name string, list []any) bool {
+	blanks, options := 0, 0
+	for _, item := range list {
+		if strings.Contains(item.(string), " ") {
+			blanks++
+		}
+		if strings.HasPrefix(item.(string), "-") {
+			options++
+		}
+	}
+	return name != "args" && (strings.HasPrefix(name, "commands") || strings.Contains(list[0].(string), " ") ||
+		name != "argv" && blanks > 0 && options == 0)
+}
+
 func (in *input) text(name, text string) {
 	if text == "" {
 		return
@@ -251,6 +308,9 @@ func (in *input) text(name, text string) {
 	}
 	if isCommand || slices.Contains(patchNames, name) {
 		in.paths = append(in.paths, filesInPatch(text)...)
+	}
+	if slices.Contains(typedNames, name) && name != "args" { // of those [input.readArguments] knows the program
+		in.typed = append(in.typed, text)
 	}
 	isOther := func(part string) bool { return strings.Contains(name, part) }
 	isPath := slices.Contains(pathNames, name) || (elsewhere.MatchString(text) || fileURL.MatchString(text)) &&

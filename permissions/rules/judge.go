@@ -428,7 +428,12 @@ func (j *judge) strictest() (i item, e Effect, p *pattern) {
 // addSuspected adds what the input of a tool that is not known says that it does, for deny and ask rules. typed is what it types into a
 // shell.
 func (j *judge) addSuspected(typed string) {
-	commands, files := acts.Suspected(j.Input)
+	commands, files := acts.Suspected(j.Tool, j.Input)
+	if len(commands) > maxCommands && j.restrictsCommands() {
+		j.addDoubt("its input has more commands than are looked at")
+		j.unread = true
+	}
+	commands = commands[:min(len(commands), maxCommands)]
 	if typed != "" {
 		commands = append(commands, typed)
 	}
@@ -463,6 +468,9 @@ func (j *judge) addServerTools(tool string) {
 }
 
 func (j *judge) addDoubt(text string) { j.doubts = append(j.doubts, text) }
+
+// maxCommands are the most commands of a tool that is not known that are read.
+const maxCommands = 50
 
 // maxItems bounds what one call is judged by.
 const maxItems = 2000

@@ -247,7 +247,7 @@ func (c *examinedCall) pattern(i item, past []*examinedCall) (text, says, why st
 		}
 		return "fetch " + i.name, c.Call.Language.Sprintf("any page of %s, and no other host", i.name), ""
 	}
-	commands, _ := acts.Suspected(c.Call.Input)
+	commands, _ := acts.Suspected(c.Call.Tool, c.Call.Input)
 	switch {
 	case permissions.FollowsFiles(i.name):
 		return "", "", "it does what files say that nobody has seen"

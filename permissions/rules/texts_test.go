@@ -140,6 +140,37 @@ func TestAFolderAroundWhatARuleIsAboutIsAskedAboutInAnyMember(t *testing.T) {
 	}
 }
 
+// TestEachCommandInTheInputOfAServersToolIsRead: of a list, and in the members that only a tool which is like a shell has for commands.
+func TestEachCommandInTheInputOfAServersToolIsRead(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"tool a_x/*", "tool a_sh/*", "tool python_sh/*"}}, Rule{Deny: []string{"read ./secrets/**", "run make"}})
+	many := `{"commands":["ls` + strings.Repeat(`","ls`, maxCommands) + `"]}`
+	for _, c := range []struct {
+		tool, inputs string
+		want         Effect
+	}{
+		{"a_x", `{"commands":["cat secrets/y"]}; {"commands":["ls src","cat secrets/y"]}; {"commands":["ls","make"]}; {"cmd":["ls","make all"]};
+			{"command":"cat","args":["-n","secrets/y"]}; {"program":"make","arguments":["x"]}; {"command":"sh","args":"-c 'make'"}`, Deny},
+		{"a_x", `{"commands":["ls","cat s*/y"]}; {"cmd":["ls src","cat s*/y"]}; {"program":"cat","args":"-n s*/y"}; ` + many, ""},
+		{"a_x", `{"commands":["ls src","cat a"]}; {"argv":["cat","src/my file"]}; {"cmd":["git","commit","-m","a (b)"]}; {"cmd":["ls","make"]};
+			{"code":"make"}; {"exec":"cat s*/y z"}; {"args":["make"]}`, Allow},
+		{"a_sh", `{"exec":"make"}; {"code":"cat secrets/y"}; {"args":["cat","secrets/y"]}; {"exec":["make","x"]}; {"input":"make\n"};
+			{"exec":["ls","make x"]}; {"args":"make"}`, Deny},
+		{"a_sh", `{"code":"cat s*/y z"}; {"shell":"cat $x"}; {"stdin":"cat s*/y z"}; {"args":"cat s*/y z"}`, ""},
+		{"a_sh", `{"code":"ls src"}; {"exec":["frob","make"]}; {"command":"frob","args":["make"]}; {"shell":"bash","cmd":"ls"}`, Allow},
+		{"python_sh", `{"code":"print(s * 2)"}`, Allow},
+	} {
+		for _, input := range listed(c.inputs) {
+			v := s.Judge(Call{
+				Dialect: "claude-code", Tool: "mcp__" + c.tool + "__go", Input: json.RawMessage(strings.TrimSpace(input)), Folder: shop, Root: shop,
+				Resolve: links(shop),
+			})
+			if v.Effect != c.want || v.Unsure != (c.want == "") && c.want != Deny {
+				t.Errorf("%s %.200s is %q, want %q; unsure: %t, %v", c.tool, input, v.Effect, c.want, v.Unsure, v.Reasons)
+			}
+		}
+	}
+}
+
 // TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember: a hook tells of the links that stand in a call, not of each name in it.
 func TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, Rule{Deny: []string{"read ./secrets/**"}})
