@@ -205,6 +205,11 @@ func (f *finder) isScratch(a Act, name string) bool {
 	})
 }
 
+// IsScratch is [finder.isScratch] for an absolute name. root is the workspace.
+func IsScratch(root, name string) bool {
+	return (&finder{root: root}).isScratch(Act{at: []string{"/"}}, name)
+}
+
 // scratchOnly reports whether what a row finds happens only in build folders.
 func (f *finder) scratchOnly(row riskRow, name string, a Act) bool {
 	if row.risk != Destroys || name != "find" && name != "rimraf" && name != "truncate" && name != "git" && name != "dd" {

@@ -128,6 +128,9 @@ func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 				}
 			}
 		}
+		if i.kind == writes && i.search {
+			parts = append(parts, i.name+"/")
+		}
 		for _, folder := range i.act.In {
 			add(folder)
 			for _, part := range parts {

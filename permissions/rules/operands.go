@@ -182,22 +182,41 @@ func mayChangeOperands(name string, words []string) bool {
 // addCompleted adds what a program writes that copies, moves or links, and what it reads that compares, if an operand is a folder: it
 // completes the name of that by the one of the other's file.
 func (j *judge) addCompleted(name string, a *acts.Act, hidden bool) {
-	does := j.takes(a)
-	if !slices.Contains([]string{"cp", "ln", "install"}, name) && does != moving && does != comparing {
+	does, others := j.takes(a), name == "git" || name == "rsync" || name == "scp"
+	if !slices.Contains([]string{"cp", "ln", "install", "rsync", "scp"}, name) && does != moving && does != comparing {
 		return
 	}
 	k, names := writes, operandsOf(a)
 	if does == comparing {
 		k = reads
 	}
+	whole := name == "cp" && hasOption(a.Words[1:], "", "--p") || name == "rsync" && hasOption(a.Words[1:], "R", "--relative")
+	if name == "ln" && len(names) == 1 { // in its own folder
+		names = append(names, ".")
+	}
 	for n, into := range names {
 		for _, from := range names {
 			if from != into && (n == len(names)-1 || does == comparing || hasTargetOption(a.Words[1:])) {
 				j.items = append(j.items, item{kind: k, act: a, name: into + "/" + filepath.Base(from), into: into, inside: true,
-					hidden: hidden || name == "git"})
+					hidden: hidden || others})
+				if whole {
+					j.items = append(j.items, item{kind: k, act: a, name: into + "/" + from, into: into, hidden: hidden || others})
+				}
+				if name == "ln" && hasOption(a.Words[1:], "s", "--s") {
+					j.addLinked(a, from, into)
+				}
 			}
 		}
 	}
+}
+
+// addLinked adds what a symbolic link names: a file or a folder, from the folder of the link.
+func (j *judge) addLinked(a *acts.Act, to, link string) {
+	at := &acts.Act{In: slices.Clone(a.In)}
+	for _, folder := range a.In {
+		at.In = append(at.In, acts.Under(folder, link), path.Dir(acts.Under(folder, link)))
+	}
+	j.items = append(j.items, item{kind: writes, act: at, name: to, search: j.mayBeFolder(at, to), hidden: true})
 }
 
 // printsDownload reports whether an option of wget has what it fetches printed, or not kept.

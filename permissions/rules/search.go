@@ -13,12 +13,7 @@ import (
 
 // searches reports whether a program reads what lies in the folders that it is given, or in its own.
 func searches(words []string) bool {
-	has := func(letters string, names ...string) bool {
-		return slices.ContainsFunc(words[1:], func(w string) bool {
-			return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, letters) ||
-				slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(w, name) })
-		})
-	}
+	has := func(letters string, names ...string) bool { return hasOption(words[1:], letters, names...) }
 	switch name := baseName(words[0]); name {
 	case "rg", "rsync":
 		return true
@@ -27,7 +22,7 @@ func searches(words []string) bool {
 	case "git":
 		return slices.Contains(words[1:], "grep")
 	case "find", "fd":
-		return has("xX", "-exec", "-ok", "--exec")
+		return has("xX", "-exec", "-ok", "--exec", "-delete")
 	case "cp", "scp", "zip":
 		return has("rRa", "--r", "--a")
 	case "tar":
@@ -37,31 +32,76 @@ func searches(words []string) bool {
 	}
 }
 
+// hasOption reports whether one of a program's words is an option with one of these letters, or begins with one of these names.
+func hasOption(words []string, letters string, names ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, letters) ||
+			slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(w, name) })
+	})
+}
+
 // searchers are programs that search their folder for their first operand.
 var searchers = strings.Fields("ag ack ugrep ug rgrep rga sift pt")
+
+// removers are programs that remove folders with what is in them: rm with an option.
+var removers = strings.Fields("rm rimraf trash trash-put")
 
 // comparers are programs that compare two files or folders, and a file with the one of its name in a folder.
 var comparers = strings.Fields("diff sdiff colordiff icdiff difft delta")
 
 // What programs do with a folder and what is in it.
 const (
-	moving, copying, comparing, printing = "moves", "copies", "compares", "prints"
+	moving, copying, comparing, printing, changing = "moves", "copies", "compares", "prints", "changes or removes"
 )
 
 // takesWhole returns what a program does with the folders that it is given, and what is in them; empty: nothing. It compares the files of
 // two folders.
 func takesWhole(words []string) string {
+	_, changed := changedByGit(words[1:])
 	switch name := baseName(words[0]); {
 	case name == "mv" || name == "git" && slices.Contains(words[1:], "mv"):
 		return moving
-	case name == "cp" && searches(words):
+	case (name == "cp" || name == "scp" || name == "rsync") && searches(words):
 		return copying
+	case name == "git" && changed,
+		slices.Contains(removers, name) && (name != "rm" || hasOption(words[1:], "rR", "--r")),
+		slices.Contains([]string{"chmod", "chown", "chgrp", "chattr", "setfacl", "chcon"}, name) && hasOption(words[1:], "R", "--r"):
+		return changing
 	case slices.Contains(comparers, name), name == "git" && len(words) > 1 && words[1] == "diff":
 		return comparing
 	case name == "gofmt" && (!slices.Contains(words, "-l") || slices.Contains(words, "-d")):
 		return printing
 	}
 	return ""
+}
+
+// changedByGit returns what git changes or removes, with what lies in it; does is false if it is no such command.
+func changedByGit(words []string) (names []string, does bool) {
+	for len(words) > 1 && strings.HasPrefix(words[0], "-") {
+		if slices.Contains([]string{"-c", "-C", "--git-dir", "--work-tree", "--namespace"}, words[0]) {
+			words = words[1:]
+		}
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return nil, false
+	}
+	given := words[1:]
+	names = slices.DeleteFunc(slices.Clone(given[slices.Index(given, "--")+1:]), func(w string) bool { return strings.HasPrefix(w, "-") })
+	switch words[0] {
+	case "rm":
+		return names, true
+	case "clean":
+		if len(names) == 0 || hasOption(given, "e", "--e") { // which takes a value
+			names = append(names, ".")
+		}
+		return names, !hasOption(given, "n", "--dry")
+	case "restore":
+		return names, !hasOption(given, "S", "--staged") || hasOption(given, "W", "--worktree")
+	case "checkout":
+		return names, slices.Contains(given, "--") || slices.Contains(given, ".")
+	}
+	return nil, false
 }
 
 // takes is takesWhole, where git diff compares folders only outside of a repository.
@@ -93,11 +133,15 @@ func (j *judge) wholeFolders(a *acts.Act) (names, into []string) {
 	if does == "" {
 		return nil, nil
 	}
-	if names = operandsOf(a); (does == moving || does == copying) && len(names) > 0 {
+	names = operandsOf(a)
+	switch {
+	case does != moving && does != copying || len(names) == 0:
+	case hasTargetOption(a.Words[1:]):
 		into = slices.Clone(names)
-		if !hasTargetOption(a.Words[1:]) {
-			names, into = names[:len(names)-1], into[len(names)-1:]
-		}
+	case baseName(a.Words[0]) == "rsync": // values of options may follow
+		into = slices.Clone(names[1:])
+	default:
+		names, into = names[:len(names)-1], slices.Clone(names[len(names)-1:])
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !j.mayBeFolder(a, name) })
 	if len(names) == 0 || does == comparing && len(names) == 1 {
@@ -110,14 +154,17 @@ func (j *judge) wholeFolders(a *acts.Act) (names, into []string) {
 func operandsOf(a *acts.Act) (names []string) {
 	words := a.Words[1:]
 	if baseName(a.Words[0]) == "git" && len(words) > 0 {
+		if names, changed := changedByGit(words); changed {
+			return names
+		}
 		words = words[1:]
 	}
 	for _, word := range words {
 		switch option, value, _ := strings.Cut(word, "="); {
 		case strings.HasPrefix(option, "--t"), strings.HasPrefix(option, "--f"):
 			word = value
-		case strings.HasPrefix(word, "-"):
-			word = strings.TrimPrefix(word, "-t")
+		case strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "t"): // -t and letters before it
+			_, word, _ = strings.Cut(word, "t")
 		}
 		if word != "" && word[0] != '-' {
 			names = append(names, word)
@@ -157,7 +204,7 @@ func (j *judge) searched(i item) int {
 	}
 	switch {
 	case len(names) > 0:
-		if takesWhole(i.act.Words) == moving {
+		if does := takesWhole(i.act.Words); does == moving || does == changing {
 			kinds = append(kinds, writes)
 		}
 	case i.kind == runs && len(i.act.Words) > 0 && searches(i.act.Words):
@@ -169,8 +216,11 @@ func (j *judge) searched(i item) int {
 		}
 		takes := func(w string) bool { return mayTakeValue(i.act.Words[0], w) }
 		implied := len(names) == 0 || len(names) == 1 && slices.Contains(searchers, baseName(i.act.Words[0]))
-		if implied || i.act.Words[0] == "git" || slices.ContainsFunc(i.act.Words[1:], takes) { // a name may be an option's value
+		if name := baseName(i.act.Words[0]); implied || name == "git" || name == "fd" || slices.ContainsFunc(i.act.Words[1:], takes) { // a name may be an option's value
 			names = append(names, ".")
+		}
+		if name := baseName(i.act.Words[0]); name == "fd" || name == "find" && mayChangeOperands(name, i.act.Words[1:]) {
+			kinds = append(kinds, writes)
 		}
 	case i.kind == runs && len(i.act.Words) > 0 && !readsNoFolder(i.act.Words):
 		names = slices.DeleteFunc(slices.Clone(i.act.Words[1:]), func(w string) bool {
@@ -178,6 +228,8 @@ func (j *judge) searched(i item) int {
 		})
 	case i.kind == reads && i.search:
 		names = []string{i.name}
+	case i.kind == writes && i.search:
+		names, kinds = []string{i.name}, append(kinds, writes)
 	case i.kind == writes && i.may:
 		return j.ruleAround(i)
 	}
@@ -188,7 +240,11 @@ func (j *judge) searched(i item) int {
 func (j *judge) ruleWithin(a *acts.Act, folders []string, kinds ...kind) (rule int) {
 	for _, name := range folders {
 		for _, folder := range j.namesOf(item{kind: reads, act: a, name: name}) {
+			scratch := len(a.Words) > 0 && slices.Contains(removers, baseName(a.Words[0])) && acts.IsScratch(j.w.Root, folder)
 			for _, p := range j.guarding {
+				if scratch && p.path.parts[0] == "**" { // such files come and go with it
+					continue
+				}
 				if slices.Contains(kinds, p.kind) && p.rule.applies(j) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {
 					rule = min(cmp.Or(rule, p.rule.n), p.rule.n)
 				}

@@ -120,6 +120,51 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 	}
 }
 
+// TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles: what removes or changes a folder with what is in it, copies into one, or links to
+// one. A name with a dot is that of a file.
+func TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: listed("write ./a/prot/x; read **/.env; write ./x.md; read ./b/k/y.md")},
+		Rule{Allow: listed("run rm [-rf] ...; run chmod [-R] ...; run chown [-R] ...; run git rm [-r] ...; run git clean -fdx; run git restore [--staged] ...; " +
+			"run git checkout -- ...; run find . -delete; run find src -name z -delete; run rsync [-a] [--delete] [--exclude *] ...; " +
+			"run cp [--parents] [-rta] ...; run ln [-s] ...; run install [-D] [-Dta] ...; run git clean -n; run git clean -fd docs; " +
+			"run git commit -m *; run find a -exec rm '{}' +; write ./**")})
+	where := links(shop)
+	resolve := func(name string) string {
+		if plain := strings.TrimSuffix(name, "/"); plain != name && strings.Contains(path.Base(path.Clean(plain)), ".") {
+			return ""
+		}
+		return where(name)
+	}
+	for effect, commands := range map[Effect]string{
+		Allow: `rm a.go; rm -rf dist; rm -rf node_modules/x.d; chmod 600 a; git rm a.go; git clean -n; git commit -m clean; ln a.go b.go;
+			ln -s a.go c/l.go; cp --parents a.go c; git restore --staged src; install -D a.go c/d.go; git checkout -- a.go`,
+		Deny: `rm -r a/prot/x; ln ../x.md; ln -s ../x.md; ln -s /srv/x.md .; ln -s ../b/k/y.md c/l; ln -s ../.env c/l; rsync /srv/x.md .;
+			cp --parents prot/x a; install -Dta/prot x; cp -rta/prot x; ln -s k/y.md b`,
+		"": `rm -rf a; rm -fr ./a/; rm -r src; chmod -R u+w a; chown -R kim a; git rm -r a; git clean -fdx; git clean -fd docs; git restore a;
+			git checkout -- a; find . -delete; find src -name z -delete; rsync -a --delete src a; rsync -a src a --exclude z; ln -s a l; ln -s . l;
+			ln -s ../a c/l; rsync -a z.d .; find a -exec rm {} +`,
+	} {
+		for _, command := range listed(commands) {
+			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve})
+			if v.Effect != effect || v.Unsure != (effect == "") && effect != Deny {
+				t.Errorf("%q is %q, want %q, unsure: %t; %v", command, v.Effect, effect, v.Unsure, v.Reasons)
+			}
+		}
+	}
+	fixed := rulesOf(t, Rule{Deny: listed("write ./dist/x; read ./a/k")})
+	for command, unsure := range map[string]bool{"rm -rf dist": true, "rm -rf a": true, "rm -rf src": false, "fd z -x rm": true} {
+		if v := fixed.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve}); v.Unsure != unsure {
+			t.Errorf("%q: unsure is %t; %v", command, v.Unsure, v.Reasons)
+		}
+	}
+	names, _, whole := NamesToResolve(Call{Command: "rm -r x; ln -s ../y c/l; git clean -fd", Folder: shop, Root: shop}, 1<<15)
+	for _, name := range []string{shop + "/x/", shop + "/y/", shop + "/c/../y", shop + "/."} {
+		if !slices.Contains(names, name) && !slices.Contains(names, path.Clean(name)) || !whole {
+			t.Errorf("%s is not resolved: %q, %t", name, names, whole)
+		}
+	}
+}
+
 func or(pattern string) string {
 	if pattern == "" {
 		return "run false"
