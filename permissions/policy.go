@@ -232,7 +232,8 @@ func (p Policy) autoEntry(r Request, c Call) int {
 		return i
 	}
 	return slices.IndexFunc(p.Auto, func(pattern string) bool {
-		return matches([]string{pattern}, c.Tool, false) && r.namesServer(pattern, c)
+		surely, _ := r.NamesTool([]string{pattern}, c)
+		return surely
 	})
 }
 

@@ -690,7 +690,11 @@ func TestAWildcardStaysWithinItsServer(t *testing.T) {
 		{"gemini", "mcp_meta_admin_go", `{"hook.mcp_context":{"server_name":"meta","tool_name":"admin_go"}}`, "mcp_meta_*", false},
 		{"gemini", "mcp_meta_admin_go", `{}`, "mcp_meta_*", true}, {"gemini", "mcp_meta_go", `{}`, "mcp_meta_*", false},
 		{"cursor", "mcp__meta__go", `{}`, "mcp__meta__*", true}, {"cursor", "mcp__meta__go", `{}`, "mcp__*", false},
-		{"opencode", "meta_admin_go", `{}`, "meta_*", false}, {"", "meta__x__go", `{}`, "meta__*", false},
+		{"opencode", "meta_admin_go", `{}`, "meta_*", true}, {"opencode", "meta_go", `{}`, "meta_*", false},
+		{"opencode", "meta_admin_go", `{}`, "meta_admin_go", false}, {"opencode", "meta_admin_go", `{}`, "*", false},
+		{"copilot", "meta-admin-go", `{}`, "meta-*", true}, {"copilot", "meta-admin_go", `{}`, "meta-*", false},
+		{"vscode", "mcp_meta_admin_go", `{}`, "mcp_meta_*", true}, {"vscode", "mcp_meta_go", `{}`, "mcp_meta_*", false},
+		{"opencode", "meta_get_x", `{}`, "*_get_*", false}, {"", "meta__x__go", `{}`, "meta__*", false},
 	} {
 		r := Request{Kind: KindTool, Tool: c.tool, Hook: c.hook, Input: json.RawMessage(c.input), Caller: Caller{Name: "uid:7", UID: 7}}
 		if v := (Policy{Auto: []string{c.pattern}}).Evaluate(r, nil, noon); v.Ask != c.asked {

@@ -32,12 +32,21 @@ func ServerTools(dialect, tool string, input json.RawMessage) (all []ServerTool)
 	if dialect == "gemini" {
 		between = "_"
 	}
-	for at := 1; at < len(rest)-len(between); at++ {
-		if !strings.HasPrefix(rest[at:], between) || told && plainName(rest[:at]) != plainName(server) {
-			continue
-		}
-		if all = append(all, ServerTool{rest[:at], rest[at+len(between):]}); dialect == "daycared" { // a server's name has single ones
-			break
+	all = splitName(rest, between)
+	if told {
+		all = slices.DeleteFunc(all, func(t ServerTool) bool { return plainName(t.Server) != plainName(server) })
+	}
+	if dialect == "daycared" && len(all) > 1 { // a server's name has single ones
+		all = all[:1]
+	}
+	return all
+}
+
+// splitName returns every server and tool that a name may stand for which is put together so.
+func splitName(name, between string) (all []ServerTool) {
+	for at := 1; at < len(name)-len(between); at++ {
+		if strings.HasPrefix(name[at:], between) {
+			all = append(all, ServerTool{name[:at], name[at+len(between):]})
 		}
 	}
 	return all
@@ -76,6 +85,14 @@ func (r Request) namesOf(c Call) []string {
 		return []string{server + "/" + name}
 	}
 	return []string{c.Tool, server + "/" + name}
+}
+
+// NamesTool reports whether one of these patterns names the tool of a call whatever server that is of, and whether one may name it.
+func (r Request) NamesTool(patterns []string, c Call) (surely, maybe bool) {
+	surely = slices.ContainsFunc(patterns, func(p string) bool { return matches([]string{p}, c.Tool, false) && r.namesServer(p, c) })
+	return surely, surely || r.mayMean(patterns, c) || slices.ContainsFunc(r.namesOf(c), func(name string) bool {
+		return matches(patterns, name, false) || MeansTool(r.Hook, patterns, name)
+	})
 }
 
 // joining are the dialects that put one sign between a server's name and a tool's. Which program acp is for is not known.
@@ -136,20 +153,31 @@ func fitsCut(dialect, tool, pattern, part string, write func(string) string) boo
 var serverSigns = strings.NewReplacer("/", "_", " ", "_")
 
 // namesServer reports whether a pattern of tools.auto that fits the name of a call's tool means its server, whichever that may be: a
-// wildcard in mcp__fs__* stands for tools of fs, and not for those of fs__x.
+// wildcard in mcp__fs__* stands for tools of fs, and not for those of fs__x; in fs_* of opencode, for none that may be of fs_x.
 func (r Request) namesServer(pattern string, c Call) bool {
+	if pattern == c.Tool {
+		return true
+	}
 	prefix, between := "mcp__", "__"
-	if r.Hook == "gemini" {
+	switch r.Hook {
+	case "gemini", "vscode":
 		prefix, between = "mcp_", "_"
+	case "opencode":
+		prefix, between = "", "_"
+	case "copilot":
+		prefix, between = "", "-"
 	}
 	own, named := strings.CutPrefix(pattern, prefix)
 	if !named || !strings.Contains(own, between) || !strings.HasPrefix(c.Tool, prefix) {
 		return true
 	}
-	if _, has := serverPrefixes[r.Hook]; !has && r.Hook != "cursor" {
+	if r.Hook == HookACP {
 		return true
 	}
 	all := ServerTools(r.Hook, c.Tool, c.Input)
+	if slices.Contains(joining, r.Hook) && r.Hook != "gemini" {
+		all = splitName(strings.TrimPrefix(c.Tool, prefix), between)
+	}
 	return len(all) > 0 && !slices.ContainsFunc(all, func(t ServerTool) bool {
 		for at := range own {
 			if strings.HasPrefix(own[at:], between) && matches([]string{own[:at]}, t.Server, false) &&

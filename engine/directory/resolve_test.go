@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 
@@ -32,5 +33,28 @@ func TestRulesAreToldOfTheLinksInACall(t *testing.T) {
 	c := (&Settings{}).ruleCall(r, permissions.Call{Tool: r.Tool})
 	if to := c.Leads.Follow("/srv/code/lk/y"); to != "/srv/secrets/y" || c.Resolve("/srv/code/lk/y") != "" {
 		t.Errorf("it leads to %q", to)
+	}
+}
+
+// TestARouteForAServersToolsIsForTheirJoinedNames: it is one of those that decide wherever a name may be such a tool's, and decides alone
+// only where it is nothing else.
+func TestARouteForAServersToolsIsForTheirJoinedNames(t *testing.T) {
+	for _, c := range []struct {
+		pattern, hook, tool, input string
+		whole, part                bool
+	}{
+		{"fs/delete", "opencode", "fs_delete", `{}`, false, true}, {"fs__delete", "copilot", "fs-delete", `{}`, false, true},
+		{"fs/delete", "vscode", "mcp_fs_delete", `{}`, false, true}, {"fs/delete", "claude-code", "mcp__fs__delete", `{}`, false, true},
+		{"fs/delete", "cursor", "mcp__delete", `{}`, false, true}, {"fs/delete", "opencode", "fs_read", `{}`, false, false},
+		{"fs_*", "opencode", "fs_delete", `{}`, true, true}, {"fs_*", "opencode", "fs_x_delete", `{}`, false, true},
+		{"fs_x_delete", "opencode", "fs_x_delete", `{}`, true, true}, {"*", "opencode", "fs_x_delete", `{}`, true, true},
+		{"mcp__fs__*", "claude-code", "mcp__fs__x__go", `{"hook.mcp_server":{"name":"fs__x"}}`, false, true},
+		{"mcp__fs__*", "claude-code", "mcp__fs__x__go", `{"hook.mcp_server":{"name":"fs"}}`, true, true},
+		{"delete", "claude-code", "mcp__fs__delete", `{}`, false, false}, {"run_*", "", "run_command", `{}`, true, true},
+	} {
+		r := permissions.Request{Kind: permissions.KindTool, Hook: c.hook, Tool: c.tool, Input: json.RawMessage(c.input)}
+		if whole, part := (Route{Tools: []string{c.pattern}}).matches(r); whole != c.whole || part != c.part {
+			t.Errorf("%s for %s %s %s: the whole %t, a part %t", c.pattern, c.hook, c.tool, c.input, whole, part)
+		}
 	}
 }

@@ -408,10 +408,12 @@ func (t Route) matches(r permissions.Request) (whole, part bool) {
 		part = slices.ContainsFunc(r.Tags, func(tag permissions.Tag) bool { return slices.ContainsFunc(t.Tags, tag.Reaches) })
 	}
 	if len(t.Tools) > 0 {
-		strange := func(n string) bool { return !slices.ContainsFunc(t.Tools, func(p string) bool { return glob(p, n) }) }
-		names := r.ToolNames()
-		whole = whole && !slices.ContainsFunc(names, strange)
-		part = part && len(slices.DeleteFunc(names, strange)) > 0
+		some := false
+		for _, c := range r.ToolCalls() {
+			surely, maybe := r.NamesTool(t.Tools, c)
+			whole, some = whole && surely, some || maybe
+		}
+		part = part && some
 	}
 	return whole, part
 }
