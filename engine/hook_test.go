@@ -268,6 +268,29 @@ func TestASessionCoversOneCallOfAHook(t *testing.T) {
 	}
 }
 
+// TestAnApprovalForASessionEndsUnused: B6/nobody may hear that its session is over. Each use puts its end off.
+func TestAnApprovalForASessionEndsUnused(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, usual(), m)
+	q := hook("Bash", `{"command":"ls"}`)
+	done := st.ask(t.Context(), q)
+	st.decide(m, 1, permissions.Allow(permissions.SessionTool))
+	st.get(done)
+	for range 3 {
+		st.advance(permissions.SessionIdle - time.Hour)
+		if r := st.get(st.ask(t.Context(), q)); r.DecidedVia != permissions.ViaGrant {
+			t.Fatalf("before a day has passed: %s", r.DecidedVia)
+		}
+	}
+	m = connectortest.NewMemory(fayAt("memory"), nil)
+	st.restart(m)
+	st.advance(permissions.SessionIdle + time.Minute)
+	st.asks(m, 1, q)
+	if _, err := st.Verify(t.Context(), boss); err != nil {
+		t.Error(err)
+	}
+}
+
 // again is the question of the hook that runs when the agent's own rules require asking.
 func again(input string) permissions.Request {
 	q := hook("Bash", input)

@@ -351,5 +351,5 @@ func (e *Engine) withoutOtherAgents(
 }
 
 func (e *Engine) grantsInForce(all []permissions.Grant) []permissions.Grant {
-	return slices.DeleteFunc(all, func(g permissions.Grant) bool { return !e.registry.InForce(g.ID, e.clockSetBack) })
+	return slices.DeleteFunc(all, func(g permissions.Grant) bool { return !e.registry.InForce(g, e.clockSetBack) })
 }

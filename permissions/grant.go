@@ -13,8 +13,11 @@ import (
 // itself.
 const AllTools = "*"
 
-// RuleIdle is how long after its last use the grant of a rule ends.
-const RuleIdle = 30 * 24 * time.Hour
+// How long after its last use the grant of a rule ends, and that of a tool for a session, whose own end may not be heard.
+const (
+	RuleIdle    = 30 * 24 * time.Hour
+	SessionIdle = 24 * time.Hour
+)
 
 // Suggested is the origin of a rule that daycared suggest proposed. One of "Always like this" has none.
 const Suggested = "suggest"
@@ -84,7 +87,7 @@ type Grant struct {
 	Tool      string
 	Call      Digest // of the one call it covers; zero: every call of Tool
 	Rule      GrantedRule
-	Until     time.Time // of a rule: when it ends unless it is used before
+	Until     time.Time // if it has an [Grant.Idle]: when it ends unless it is used before
 	Request   ID
 	Code      string // of its request where it is listed, if that is kept; not stored
 	By        string
@@ -117,7 +120,7 @@ func (g Grant) Title() Grant {
 // Scope returns how long the grant was given for.
 func (g Grant) Scope() Scope {
 	switch {
-	case g.EndsWhenIdle():
+	case g.Rule != "" && !g.IsTrust():
 		return Rule
 	case g.Session != "" && g.Tool != "" && g.Tool != AllTools:
 		return SessionTool
@@ -132,8 +135,16 @@ func (g Grant) Scope() Scope {
 // IsTrust reports whether g trusts an agent for a time.
 func (g Grant) IsTrust() bool { return g.Rule != "" && g.Rule.Origin() == Trusted }
 
-// EndsWhenIdle reports whether g ends when it was not used for [RuleIdle], not at a time.
-func (g Grant) EndsWhenIdle() bool { return g.Rule != "" && !g.IsTrust() }
+// Idle is how long after its last use g ends. It is 0 if g does not end like that.
+func (g Grant) Idle() time.Duration {
+	switch {
+	case g.Scope() == Rule:
+		return RuleIdle
+	case g.Session != "" && g.Tool != "":
+		return SessionIdle
+	}
+	return 0
+}
 
 // Givers are the people who gave g, as far as it says.
 func (g Grant) Givers() []string {
@@ -175,12 +186,12 @@ func (r Request) GiversOf(g Grant) (by []string) {
 	return by
 }
 
-// LastUse is when the grant of a rule was last used, or the zero time.
+// LastUse is when a grant that has an [Grant.Idle] was last used, or the zero time.
 func (g Grant) LastUse() time.Time {
-	if !g.EndsWhenIdle() || g.Used == 0 {
+	if g.Idle() == 0 || g.Used == 0 || g.Until.IsZero() {
 		return time.Time{}
 	}
-	return g.Until.Add(-RuleIdle)
+	return g.Until.Add(-g.Idle())
 }
 
 // AllowsCall reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the
@@ -224,6 +235,9 @@ func (r Request) grantFor(s Scope, call Call, by string, at time.Time) (g Grant,
 	}
 	if r.CoversExactCalls(s) {
 		g.Call = CallDigest(r, call)
+	}
+	if idle := g.Idle(); idle > 0 {
+		g.Until = at.Add(idle)
 	}
 	return g, true
 }

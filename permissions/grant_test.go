@@ -25,7 +25,7 @@ func TestGrantsLeftBehind(t *testing.T) {
 	shell := toolRequest()
 	shell.Tool = "run_command"
 	shellCall := Call{Tool: shell.Tool, Input: shell.Input}
-	until := soon.Add(15 * time.Minute)
+	until, idle := soon.Add(15*time.Minute), soon.Add(SessionIdle)
 	for _, c := range []struct {
 		name  string
 		r     Request
@@ -43,24 +43,24 @@ func TestGrantsLeftBehind(t *testing.T) {
 		{"nobody to hold it", nobody, Always, nil},
 
 		{"tool once", toolRequest(), Once, nil},
-		{"this tool for a session", toolRequest(), SessionTool, []Grant{{Session: "s1", Tool: "write_file"}}},
+		{"this tool for a session", toolRequest(), SessionTool, []Grant{{Session: "s1", Until: idle, Tool: "write_file"}}},
 		{"this call for a session, to a hook", hook, SessionTool,
-			[]Grant{{Session: "s1", Tool: "write_file", Call: CallDigest(hook, write)}}},
+			[]Grant{{Session: "s1", Until: idle, Tool: "write_file", Call: CallDigest(hook, write)}}},
 		{"this call for a time, to a hook", hook, quarter,
 			[]Grant{{Until: until, Tool: "write_file", Call: CallDigest(hook, write)}}},
 		{"this call for a time, of a shell", shell, quarter,
 			[]Grant{{Until: until, Tool: "run_command", Call: CallDigest(shell, shellCall)}}},
 		{"this call for a time, to another's program", theirs(toolRequest()), quarter,
 			[]Grant{{Until: until, Tool: "write_file", Call: CallDigest(toolRequest(), write)}}},
-		{"all tools for a session", toolRequest(), Session, []Grant{{Session: "s1", Tool: AllTools}}},
+		{"all tools for a session", toolRequest(), Session, []Grant{{Session: "s1", Until: idle, Tool: AllTools}}},
 		{"this tool for a time", toolRequest(), quarter, []Grant{{Until: until, Tool: "write_file"}}},
 		{"this call for good", toolRequest(), Always, []Grant{{Tool: "write_file", Call: CallDigest(toolRequest(), write)}}},
-		{"an opened gate grants no tag", withTags, SessionTool, []Grant{{Session: "s1", Tool: "write_file"}}},
+		{"an opened gate grants no tag", withTags, SessionTool, []Grant{{Session: "s1", Until: idle, Tool: "write_file"}}},
 
 		{"step once", stepRequest(), Once, nil},
 		{"tools of a step, each once", stepRequest(), SessionTool,
-			[]Grant{{Session: "s1", Tool: "write_file"}, {Session: "s1", Tool: "fetch_url"}}},
-		{"all tools, once for the step", stepRequest(), Session, []Grant{{Session: "s1", Tool: AllTools}}},
+			[]Grant{{Session: "s1", Until: idle, Tool: "write_file"}, {Session: "s1", Until: idle, Tool: "fetch_url"}}},
+		{"all tools, once for the step", stepRequest(), Session, []Grant{{Session: "s1", Until: idle, Tool: AllTools}}},
 		{"calls of a step for good", stepRequest(), Always, []Grant{
 			{Tool: "write_file", Call: CallDigest(stepRequest(), stepRequest().Calls[0])},
 			{Tool: "fetch_url", Call: CallDigest(stepRequest(), stepRequest().Calls[1])},
@@ -210,10 +210,10 @@ func TestARuleIsGivenFromAnApproval(t *testing.T) {
 		}
 		g := got.Grants[0]
 		if g.Rule != c.e.Rule || !g.Until.Equal(c.ends) || g.IsTrust() != (c.e.For > 0) ||
-			g.EndsWhenIdle() == g.IsTrust() || !g.LastUse().IsZero() {
+			(g.Idle() > 0) == g.IsTrust() || !g.LastUse().IsZero() {
 			t.Errorf("%s: %+v", name, g)
 		}
-		if g.Used = 1; g.EndsWhenIdle() && !g.LastUse().Equal(soon) || g.IsTrust() && !g.LastUse().IsZero() {
+		if g.Used = 1; g.Idle() > 0 && !g.LastUse().Equal(soon) || g.IsTrust() && !g.LastUse().IsZero() {
 			t.Errorf("%s: it was used at %s", name, g.LastUse())
 		}
 		if said := got.Records[0].Detail["rule"]; said != string(c.e.Rule) {
@@ -221,7 +221,7 @@ func TestARuleIsGivenFromAnApproval(t *testing.T) {
 		}
 	}
 	for _, g := range approved(t, toolRequest(), Always).GrantsLeft() {
-		if g.IsTrust() || g.EndsWhenIdle() {
+		if g.IsTrust() || g.Idle() > 0 {
 			t.Errorf("it has no rule: %+v", g)
 		}
 	}

@@ -508,7 +508,9 @@ func covers(g permissions.Grant, from permissions.RequestView) string {
 // lasts describes how long a grant lasts.
 func lasts(g permissions.Grant, zone *time.Location) string {
 	switch {
-	case g.EndsWhenIdle():
+	case g.Session != "" && !g.Until.IsZero():
+		return "for the session, until unused on " + when(g.Until, zone)
+	case g.Idle() > 0 && !g.Until.IsZero():
 		return "until unused on " + when(g.Until, zone)
 	case !g.Until.IsZero():
 		return "until " + when(g.Until, zone)

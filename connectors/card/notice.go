@@ -287,12 +287,12 @@ func covers(g permissions.Grant, o Options) string {
 // lasts says how long a grant is valid.
 func lasts(g permissions.Grant, o Options) string {
 	switch {
-	case g.EndsWhenIdle():
+	case g.Scope() == permissions.Rule:
 		return permissions.Rule.Lasts(o.Language)
-	case !g.Until.IsZero():
-		return o.Sprintf("for %s", o.Duration(g.Until.Sub(g.CreatedAt)))
 	case g.Session != "":
 		return o.Text("for a session")
+	case !g.Until.IsZero():
+		return o.Sprintf("for %s", o.Duration(g.Until.Sub(g.CreatedAt)))
 	}
 	return o.Text("until revoked")
 }

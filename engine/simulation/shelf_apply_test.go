@@ -154,7 +154,7 @@ func (t *rows) useGrants(r permissions.Request, at time.Time) error {
 			return permissions.UnknownGrant(id)
 		}
 		t.grants[i].Used++
-		if until := at.Add(permissions.RuleIdle); t.grants[i].Rule != "" && until.After(t.grants[i].Until) {
+		if until := at.Add(t.grants[i].Idle()); t.grants[i].Idle() > 0 && until.After(t.grants[i].Until) {
 			t.grants[i].Until = until
 		}
 		t.uses = append(t.uses, use{id, r.Number})

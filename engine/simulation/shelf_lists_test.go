@@ -340,7 +340,9 @@ func (s *shelf) end(i int, now time.Time) permissions.Grant {
 	s.grants[i].ended = true
 	s.releaseKeys(g)
 	s.tell(grantRecord(permissions.GrantEnded, g, "", "", now))
-	s.tellAllowers(g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
+	if g.Session == "" {
+		s.tellAllowers(g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
+	}
 	return g
 }
 

@@ -186,7 +186,7 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 			return permissions.UnknownGrant(id)
 		}
 		t.exec(ctx, addUse, id, r.Number)
-		if until := at.Add(permissions.RuleIdle); g.row.EndsWhenIdle() && until.After(g.row.Until) {
+		if until := at.Add(g.row.Idle()); g.row.Idle() > 0 && until.After(g.row.Until) {
 			g.row.Until = until
 			t.exec(ctx, prolong, endTime{&g.row.Until}, grantGate.mac(s.seals, g.row), id)
 		}
@@ -345,7 +345,9 @@ func (s *Store) EndGrantsNow(ctx context.Context, ids []permissions.ID, now time
 
 func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now time.Time) {
 	s.noteEnd(ctx, t, g, now)
-	tellAllowers(ctx, t, g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
+	if g.Session == "" { // else as when its session ends
+		tellAllowers(ctx, t, g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
+	}
 }
 
 // noteEnd is endGrant without a notice.

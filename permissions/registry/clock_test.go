@@ -98,7 +98,7 @@ func TestAGrantIsInForce(t *testing.T) {
 		m.MeasureGrants([]permissions.Grant{{ID: "always"}, {ID: "short", CreatedAt: noon, Until: noon.Add(time.Minute)}}, false)
 		check := func(id permissions.ID, since, want bool) {
 			t.Helper()
-			if got := m.InForce(id, since); got != want {
+			if got := m.InForce(permissions.Grant{ID: id}, since); got != want {
 				t.Errorf("%s, since the start %v: %v", id, since, got)
 			}
 		}
@@ -123,7 +123,7 @@ func TestGrantsEnd(t *testing.T) {
 	if next, err := m.Sweep(t.Context()); err != nil || !next.Equal(later) {
 		t.Errorf("next at %s, %v", next, err)
 	}
-	if len(m.store.grants) != 1 || m.InForce("over", true) || !m.InForce("later", true) {
+	if len(m.store.grants) != 1 || m.InForce(permissions.Grant{ID: "over"}, true) || !m.InForce(permissions.Grant{ID: "later"}, true) {
 		t.Errorf("left are %v", m.store.grants)
 	}
 	select {

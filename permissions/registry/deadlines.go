@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -23,9 +24,10 @@ type deadlines struct {
 
 // measured is the end of a grant.
 type measured struct {
-	end  time.Duration // monotonic
-	old  bool          // granted before this process started
-	idle bool          // each use moves the end
+	end   time.Duration // monotonic
+	old   bool          // granted before this process started
+	until time.Time     // as the grant said
+	idle  time.Duration // if not 0: the end is so long after the last use
 }
 
 // setBackBy is how far the wall clock may fall behind between two comparisons without counting as set back.
@@ -86,27 +88,29 @@ func (g *Registry) MeasureGrants(grants []permissions.Grant, old bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range grants {
-		m := measured{end: math.MaxInt64, old: old, idle: grant.EndsWhenIdle()}
-		if !grant.Until.IsZero() {
-			whole := grant.Until.Sub(grant.CreatedAt)
-			if m.idle {
-				whole = permissions.RuleIdle
-			}
-			now, passed := g.deadlines.compare()
-			m.end = passed + g.deadlines.remaining(grant.Until.Sub(now), whole)
-		}
-		g.deadlines.grants[grant.ID] = m
+		g.deadlines.grants[grant.ID] = g.deadlines.measure(grant, old)
 	}
 }
 
-// usedGrants moves the ends of the grants of rules that were used.
+// measure measures a grant from now on.
+func (d *deadlines) measure(grant permissions.Grant, old bool) measured {
+	m := measured{end: math.MaxInt64, old: old, until: grant.Until, idle: grant.Idle()}
+	if !grant.Until.IsZero() {
+		whole := cmp.Or(m.idle, grant.Until.Sub(grant.CreatedAt))
+		now, passed := d.compare()
+		m.end = passed + d.remaining(grant.Until.Sub(now), whole)
+	}
+	return m
+}
+
+// usedGrants moves the ends of the used grants that end when they are idle.
 func (g *Registry) usedGrants(ids []permissions.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, id := range ids {
-		if m := g.deadlines.grants[id]; m.idle {
+		if m := g.deadlines.grants[id]; m.idle > 0 {
 			_, passed := g.deadlines.compare()
-			m.end = passed + permissions.RuleIdle
+			m.end = passed + m.idle
 			g.deadlines.grants[id] = m
 		}
 	}
@@ -157,10 +161,14 @@ func (g *Registry) isOver(id permissions.ID) bool {
 
 // InForce reports whether a grant may be used as far as the clocks go: it is not over by monotonic time and, with doubt
 // (the clock was wrong at the start), it was given since then.
-func (g *Registry) InForce(id permissions.ID, doubt bool) bool {
+func (g *Registry) InForce(grant permissions.Grant, doubt bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m, known := g.deadlines.grants[id]
+	m, known := g.deadlines.grants[grant.ID]
+	if m.idle > 0 && grant.Until.After(m.until) { // another daemon may have used it
+		m = g.deadlines.measure(grant, m.old)
+		g.deadlines.grants[grant.ID] = m
+	}
 	if doubt && (!known || m.old) {
 		return false
 	}

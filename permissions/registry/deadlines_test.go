@@ -346,7 +346,7 @@ func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
 		m.MeasureGrants([]permissions.Grant{old, always}, true)
-		if !m.InForce("old", false) || m.InForce("old", true) || m.InForce("always", true) {
+		if !m.InForce(permissions.Grant{ID: "old"}, false) || m.InForce(permissions.Grant{ID: "old"}, true) || m.InForce(permissions.Grant{ID: "always"}, true) {
 			t.Error("with a clock that was wrong at the start, what was given before is not relied on")
 		}
 		m.jump.Store(int64(-time.Hour))
@@ -357,7 +357,7 @@ func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 		m.store.mu.Lock()
 		left := slices.Clone(m.store.grants)
 		m.store.mu.Unlock()
-		if m.InForce("old", false) != true || len(left) != 0 { // ended, and so forgotten
+		if m.InForce(permissions.Grant{ID: "old"}, false) != true || len(left) != 0 { // ended, and so forgotten
 			t.Errorf("left are %v", left)
 		}
 		pass(4 * time.Minute)
@@ -408,4 +408,24 @@ func TestMoreTimeLeftThanTheWholeIsASetBackClock(t *testing.T) {
 			t.Errorf("%s more than the whole: %s are left, and it was set back: %v", more, got, m.deadlines.back)
 		}
 	}
+}
+
+// TestAUseByAnotherDaemonPutsTheEndOff: the row says so; this daemon measures from then on.
+func TestAUseByAnotherDaemonPutsTheEndOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		g := permissions.Grant{ID: "g", Session: "s", Tool: "Bash", CreatedAt: m.wall(), Until: m.wall().Add(permissions.SessionIdle)}
+		m.MeasureGrants([]permissions.Grant{g}, false)
+		pass(permissions.SessionIdle - time.Minute)
+		g.Until = m.wall().Add(permissions.SessionIdle)
+		for range 2 {
+			if !m.InForce(g, false) {
+				t.Error("it is over")
+			}
+			pass(permissions.SessionIdle / 2)
+		}
+		if m.InForce(g, false) {
+			t.Error("it is in force after its time")
+		}
+	})
 }

@@ -88,7 +88,7 @@ func TestWhatIsMeasuredIsNotMeasuredAnew(t *testing.T) {
 			return err
 		})
 		pass(31 * time.Second)
-		if m.InForce(c.Grants[0].ID, false) {
+		if m.InForce(c.Grants[0], false) {
 			t.Error("it is in force after its time")
 		}
 	})

@@ -210,10 +210,21 @@ func testRuleUses(t *testing.T, b Backend) {
 		}
 	}
 	same(t, "the other", readGrant(t, s, second.ID), second)
+	call := ask(numbered(9))
+	call.Kind, call.Tool, call.Tags = permissions.KindTool, "write_file", nil
+	call.Options = append(call.Options, permissions.Option{ID: permissions.Allow(permissions.SessionTool)})
+	used, unused := grant(t, s, permissions.SessionTool, call), second
+	open(t, s, ask(numbered(10), under(tapped.Add(time.Hour), used)))
+	if g := readGrant(t, s, used.ID); !g.Until.Equal(tapped.Add(time.Hour + permissions.SessionIdle)) {
+		t.Errorf("of a session: %+v", g)
+	}
 	ended, _, err := s.EndGrants(t.Context(), tapped.Add(permissions.RuleIdle), 9)
-	if err != nil || len(ended) != 1 || ended[0].ID != second.ID {
+	if err != nil || len(ended) != 2 || ended[0].ID != used.ID || ended[1].ID != unused.ID {
 		t.Errorf("ended are %+v, %v", ended, err)
 	}
+	told(t, "of the rule alone", s, permissions.Notice{
+		To: "fay", About: permissions.AboutEnded, Subject: unused.ID, CreatedAt: tapped.Add(permissions.RuleIdle),
+	})
 	if _, err := s.Verify(t.Context()); err != nil {
 		t.Error(err)
 	}
