@@ -296,20 +296,30 @@ func (l Leads) Resolve(name string) string {
 
 // Follow returns where a name leads, or "" if that is not known, from what [Leads.Symlinks] leaves: what lies in a folder leads where that
 // does.
-func (l Leads) Follow(name string) string {
+func (l Leads) Follow(name string) (followed string) {
 	if to := l.Resolve(name); to != "" {
 		return to
 	}
 	name = path.Clean(name)
-	for at := name; ; at = path.Dir(at) {
-		if to := l.Resolve(at); to != "" {
-			return path.Join(to, strings.TrimPrefix(name, at))
+	for range maxFollowed {
+		at := name
+		for l.Resolve(at) == "" && at != path.Dir(at) {
+			at = path.Dir(at)
 		}
-		if at == path.Dir(at) {
-			return ""
+		to := l.Resolve(at)
+		if to == "" {
+			return followed
 		}
+		if followed = path.Join(to, strings.TrimPrefix(name, at)); followed == name {
+			return followed
+		}
+		name = followed
 	}
+	return ""
 }
+
+// maxFollowed is how many links a name may lead through, one after the other.
+const maxFollowed = 40
 
 // Symlinks returns the names that lead elsewhere than they say, but for what follows from a folder above them; nil: there are none.
 func (l Leads) Symlinks() *Leads {

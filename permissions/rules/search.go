@@ -257,10 +257,13 @@ func (j *judge) ruleWithin(a *acts.Act, folders []string, kinds ...kind) (rule i
 // ruleAround returns the first deny or ask rule that is about something in a folder that an item may name, which is in the workspace or
 // elsewhere, but not around it; 0 if there is none.
 func (j *judge) ruleAround(i item) (rule int) {
-	for _, folder := range j.namesOf(i) {
+	around := func(name string) bool { return permissions.Within(name, j.w.Root) || permissions.Within(name, j.Root) }
+	names := j.namesOf(i)
+	named := around(names[0]) // as most calls do; else a link leads there
+	for _, folder := range names {
 		for _, root := range []string{j.w.Root, j.Root} {
 			for _, p := range j.guarding {
-				if p.rule.applies(j) && !permissions.Within(folder, root) && permissions.Within(strings.ToLower(folder), p.path.begins(root)) {
+				if p.rule.applies(j) && !(named && around(folder)) && permissions.Within(strings.ToLower(folder), p.path.begins(root)) {
 					rule = min(cmp.Or(rule, p.rule.n), p.rule.n)
 				}
 			}

@@ -174,11 +174,15 @@ func TestEachCommandInTheInputOfAServersToolIsRead(t *testing.T) {
 // TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember: a hook tells of the links that stand in a call, not of each name in it.
 func TestANameThatLeadsThroughALinkIsAskedAboutInAnyMember(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, Rule{Deny: []string{"read ./secrets/**"}})
-	leads := permissions.Leads{Names: map[string]string{shop: shop, shop + "/docs/lk": shop + "/secrets"}}
+	leads := permissions.Leads{Names: map[string]string{
+		shop: shop, shop + "/docs/lk": shop + "/secrets", shop + "/here": shop, shop + "/src/up": shop, shop + "/dd": shop + "/docs",
+	}}
 	for input, want := range map[string]Effect{
 		`{"relative_path":"docs/lk/y"}`: "", `{"items":[{"n":"docs/lk/y"}]}`: "", `{"edits":{"docs/lk/y":1}}`: "",
 		`{"dir":"docs","f":"lk/y"}`: "", `{"text":"see docs/lk/y."}`: "", `{"code":"open('docs/lk/y')"}`: "",
 		`{"text":"see lk and docs/lkx/y"}`: Allow, `{"edits":{"file://` + shop + `/docs/lk/y":1}}`: "", `{"target":"docs/lkx/y"}`: Allow,
+		`{"relative_path":"here/docs/lk/y"}`: "", `{"p":"dd/lk/y"}`: "", `{"p":"here/here/dd/lk"}`: "", `{"text":"see src/up/secrets/y now"}`: "",
+		`{"target":"here"}`: "", `{"target":"src/up"}`: "", `{"target":"dd"}`: Allow, `{"p":"here/src/x"}`: Allow,
 	} {
 		v := s.Judge(Call{
 			Dialect: "claude-code", Tool: "mcp__fs__x", Input: json.RawMessage(input), Folder: shop, Root: shop,
