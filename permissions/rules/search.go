@@ -57,14 +57,16 @@ const (
 // takesWhole returns what a program does with the folders that it is given, and what is in them; empty: nothing. It compares the files of
 // two folders.
 func takesWhole(words []string) string {
-	_, changed := changedByGit(words[1:])
-	switch name := baseName(words[0]); {
+	name := baseName(words[0])
+	if _, does := takenByGit(words[1:]); does != "" && name == "git" {
+		return does
+	}
+	switch {
 	case name == "mv" || name == "git" && slices.Contains(words[1:], "mv"):
 		return moving
 	case (name == "cp" || name == "scp" || name == "rsync") && searches(words):
 		return copying
-	case name == "git" && changed,
-		slices.Contains(removers, name) && (name != "rm" || hasOption(words[1:], "rR", "--r")),
+	case slices.Contains(removers, name) && (name != "rm" || hasOption(words[1:], "rR", "--r")),
 		slices.Contains([]string{"chmod", "chown", "chgrp", "chattr", "setfacl", "chcon"}, name) && hasOption(words[1:], "R", "--r"):
 		return changing
 	case slices.Contains(comparers, name), name == "git" && len(words) > 1 && words[1] == "diff":
@@ -75,8 +77,8 @@ func takesWhole(words []string) string {
 	return ""
 }
 
-// changedByGit returns what git changes or removes, with what lies in it; does is false if it is no such command.
-func changedByGit(words []string) (names []string, does bool) {
+// takenByGit returns what git changes or removes, with what lies in it; does is empty if it is no such command.
+func takenByGit(words []string) (names []string, does string) {
 	for len(words) > 1 && strings.HasPrefix(words[0], "-") {
 		if slices.Contains([]string{"-c", "-C", "--git-dir", "--work-tree", "--namespace"}, words[0]) {
 			words = words[1:]
@@ -84,24 +86,22 @@ func changedByGit(words []string) (names []string, does bool) {
 		words = words[1:]
 	}
 	if len(words) == 0 {
-		return nil, false
+		return nil, ""
 	}
 	given := words[1:]
+	has := func(letters string, names ...string) bool { return hasOption(given, letters, names...) }
 	names = slices.DeleteFunc(slices.Clone(given[slices.Index(given, "--")+1:]), func(w string) bool { return strings.HasPrefix(w, "-") })
-	switch words[0] {
-	case "rm":
-		return names, true
-	case "clean":
-		if len(names) == 0 || hasOption(given, "e", "--e") { // which takes a value
+	switch name := words[0]; {
+	case name == "clean" && !has("n", "--dry"):
+		if len(names) == 0 || has("e", "--e") { // which takes a value
 			names = append(names, ".")
 		}
-		return names, !hasOption(given, "n", "--dry")
-	case "restore":
-		return names, !hasOption(given, "S", "--staged") || hasOption(given, "W", "--worktree")
-	case "checkout":
-		return names, slices.Contains(given, "--") || slices.Contains(given, ".")
+		return names, changing
+	case name == "rm", name == "restore" && (!has("S", "--staged") || has("W", "--worktree")),
+		name == "checkout" && (slices.Contains(given, "--") || slices.Contains(given, ".")):
+		return names, changing
 	}
-	return nil, false
+	return nil, ""
 }
 
 // takes is takesWhole, where git diff compares folders only outside of a repository.
@@ -154,7 +154,7 @@ func (j *judge) wholeFolders(a *acts.Act) (names, into []string) {
 func operandsOf(a *acts.Act) (names []string) {
 	words := a.Words[1:]
 	if baseName(a.Words[0]) == "git" && len(words) > 0 {
-		if names, changed := changedByGit(words); changed {
+		if names, does := takenByGit(words); does != "" {
 			return names
 		}
 		words = words[1:]
@@ -233,7 +233,32 @@ func (j *judge) searched(i item) int {
 	case i.kind == writes && i.may:
 		return j.ruleAround(i)
 	}
-	return cmp.Or(j.ruleWithin(i.act, names, kinds...), j.ruleWithin(i.act, into, reads, writes))
+	rule := cmp.Or(j.ruleWithin(i.act, names, kinds...), j.ruleWithin(i.act, into, reads, writes))
+	if rule == 0 && i.kind == runs && len(names) > 0 && followsLinks(i.act.Words) {
+		return j.ruleWithin(i.act, []string{"/"}, kinds...)
+	}
+	return rule
+}
+
+// followsLinks reports whether a program reads what the links lead to that lie in the folders that it is given.
+func followsLinks(words []string) bool {
+	has := func(letters string, names ...string) bool { return hasOption(words[1:], letters, names...) }
+	switch name := baseName(words[0]); name {
+	case "zip":
+		return !has("y", "--sym")
+	case "cp", "rsync":
+		return has("Lk", "--deref", "--copy-")
+	case "rg", "find", "fd", "ack", "pt", "sift":
+		return has("L", "--follow", "-follow")
+	case "ag":
+		return has("f", "--follow")
+	case "grep", "egrep", "fgrep", "zgrep", "ugrep", "ug":
+		return has("RS", "--deref")
+	case "tar":
+		return has("h", "--deref") || len(words) > 1 && !strings.HasPrefix(words[1], "-") && strings.Contains(words[1], "h")
+	default:
+		return name == "scp" || slices.Contains(comparers, name)
+	}
 }
 
 // ruleWithin returns the first deny or ask rule of these kinds that may be about something in one of these folders; 0 if there is none.

@@ -14,7 +14,7 @@ import (
 func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 	const run = "run grep [-r] [-n] [-d *] [-A *] ...; run rg [-n] ...; run ls ...; run git grep *; run git show *; run diff [-r] ...; " +
 		"run tar cf x ...; write ./**; run cp [-a] ...; run cat ...; run tar vcf x ...; tool daycared/x; run frob ...; run ugrep ...; " +
-		"run tar rf x ..."
+		"run tar rf x ...; run tar chf x ..."
 	for _, c := range []struct{ deny, ask, allowed, denied, asked string }{
 		{
 			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; cp a b; git show HEAD:src/a",
@@ -23,10 +23,10 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 				grep -nr x; tar vcf x .; tar`,
 		},
 		{
-			deny: "read ./secrets/**", allowed: `grep -rn x src; rg x src; rg x srcs; diff -r src docs; cp -a src b; tar cf x src; frob src/;
+			deny: "read ./secrets/**", allowed: `grep -rn x src; rg x src; rg x srcs; cp -a src b; tar cf x src; frob src/;
 				frob x; ls .`,
 			denied: "git show HEAD:secrets/x; grep -r x secrets; diff -r src secrets; rg x src/../secrets; git show HEAD:./secrets/a",
-			asked: "frob .; frob -x ./; ugrep x; tar rf x .; " +
+			asked: "frob .; frob -x ./; ugrep x; tar rf x .; diff -r src docs; diff src docs; cp -aL src b; rg -L x src; tar chf x src; " +
 				"grep -rn x; grep -r x .; rg x; rg x src .; grep -rn -A 3 x; rg x ..; diff -r . /tmp; git grep x; rg x out/../.",
 		},
 		{deny: "read " + shop + "/src/k/**", allowed: "rg x docs", asked: "rg x; rg x src; rg x /home/kim; rg x /", denied: "rg x src/k"},
@@ -81,12 +81,12 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 		return where(name)
 	}
 	for effect, commands := range map[Effect]string{
-		Allow: `diff a.go b.go; diff src sub; diff -U 3 a.go docs/b.go; diff a.go docs; mv a.go b.go; mv a.go docs; cp a.go docs;
-			git mv a.go sub; cp -r a.go b; gofmt -l docs; gofmt -d a.go docs/b.go; git diff HEAD docs/b.go; mv a.go a; ln a.go b.go`,
+		Allow: `diff a.go b.go; diff -U 3 a.go docs/b.go; diff a.go docs; mv a.go b.go; mv a.go docs; cp a.go docs;
+			git mv a.go sub; cp -r a.go b; gofmt -l docs; gofmt -d a.go docs/b.go; git diff HEAD docs/b.go; mv a.go a; ln a.go b.go; git diff src sub`,
 		Deny: `diff z docs; diff docs z; diff docs/ sub/z; diff --from-file=docs sub/z x; sudo diff z docs; git diff --no-index docs z;
 			diff x.md docs; sdiff z docs; mv a.go conf; mv conf.d/conf docs; mv --target-directory=a/prot a.go; cp -ta/prot a.go;
 			git diff z docs; git mv sub/conf docs; mv a/prot docs`,
-		"": `diff docs sub; diff sub docs; diff -u docs/. sub; diff --from-file=docs sub; git diff --no-index docs sub; mv a b; mv ./a/ docs;
+		"": `diff src sub; diff docs sub; diff sub docs; diff -u docs/. sub; diff --from-file=docs sub; git diff --no-index docs sub; mv a b; mv ./a/ docs;
 			git mv a b; mv -t docs a; mv a.go a docs; mv docs/../a b; mv src docs; cp -r src docs; cp -r src/. a; cp -t docs -r src;
 			gofmt -d docs; gofmt .; gofmt -l -d docs; diff out sub; mv sub a; sdiff docs sub; git diff docs sub; sudo mv a b; nice diff docs sub`,
 	} {
