@@ -51,7 +51,7 @@ var comparers = strings.Fields("diff sdiff colordiff icdiff difft delta")
 
 // What programs do with a folder and what is in it.
 const (
-	moving, copying, comparing, printing, changing = "moves", "copies", "compares", "prints", "changes or removes"
+	moving, copying, comparing, printing, changing, adding = "moves", "copies", "compares", "prints", "changes or removes", "adds"
 )
 
 // takesWhole returns what a program does with the folders that it is given, and what is in them; empty: nothing. It compares the files of
@@ -77,7 +77,7 @@ func takesWhole(words []string) string {
 	return ""
 }
 
-// takenByGit returns what git changes or removes, with what lies in it; does is empty if it is no such command.
+// takenByGit returns what git changes, removes or adds to the repository, with what lies in it; does is empty if it is no such command.
 func takenByGit(words []string) (names []string, does string) {
 	for len(words) > 1 && strings.HasPrefix(words[0], "-") {
 		if slices.Contains([]string{"-c", "-C", "--git-dir", "--work-tree", "--namespace"}, words[0]) {
@@ -100,6 +100,8 @@ func takenByGit(words []string) (names []string, does string) {
 	case name == "rm", name == "restore" && (!has("S", "--staged") || has("W", "--worktree")),
 		name == "checkout" && (slices.Contains(given, "--") || slices.Contains(given, ".")):
 		return names, changing
+	case (name == "add" || name == "stage") && !has("nu", "--dry", "--u"):
+		return names, adding
 	}
 	return nil, ""
 }
@@ -135,6 +137,8 @@ func (j *judge) wholeFolders(a *acts.Act) (names, into []string) {
 	}
 	names = operandsOf(a)
 	switch {
+	case does == adding && len(names) == 0: // all of the repository
+		names = []string{".", cmp.Or(j.Root, ".")}
 	case does != moving && does != copying || len(names) == 0:
 	case hasTargetOption(a.Words[1:]):
 		into = slices.Clone(names)

@@ -14,13 +14,13 @@ import (
 func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 	const run = "run grep [-r] [-n] [-d *] [-A *] ...; run rg [-n] ...; run ls ...; run git grep *; run git show *; run diff [-r] ...; " +
 		"run tar cf x ...; write ./**; run cp [-a] ...; run cat ...; run tar vcf x ...; tool daycared/x; run frob ...; run ugrep ...; " +
-		"run tar rf x ...; run tar chf x ..."
+		"run tar rf x ...; run tar chf x ...; run git add [-A] [-u] [-n] ..."
 	for _, c := range []struct{ deny, ask, allowed, denied, asked string }{
 		{
-			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; cp a b; git show HEAD:src/a",
+			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; cp a b; git show HEAD:src/a; git add -u; git add -n .",
 			denied: "git show HEAD:.env; git show :src/.env; grep -r x .env; rg x src/.env; rg -n x .env",
 			asked: `diff a b; grep -r x .; grep -rn x; rg x; rg x src; git grep x; diff -r a b; tar cf x .; cp -a src b; grep -d recurse x src;
-				grep -nr x; tar vcf x .; tar`,
+				grep -nr x; tar vcf x .; git add .; git add -A; git add; git add -- src; tar`,
 		},
 		{
 			deny: "read ./secrets/**", allowed: `grep -rn x src; rg x src; rg x srcs; cp -a src b; tar cf x src; frob src/;
