@@ -153,8 +153,8 @@ func (s *Store) sealSessionsAndCopies(ctx context.Context, t *tx, version int64,
 	t.exec(ctx, writeSeals, sealVersion)
 }
 
-// readNumbersAfter is a page of the requests after a number.
-const readNumbersAfter = `SELECT id, number FROM requests WHERE number > $1 ORDER BY number LIMIT 1000`
+// readNumbersAfter is a page of the requests after a number, which is read even where an id cannot be.
+const readNumbersAfter = `SELECT number, id FROM requests WHERE number > $1 ORDER BY number LIMIT 1000`
 
 // sealCopies is the part of [Store.sealSessionsAndCopies] about copies. It reads those of a page of requests at a time.
 func (s *Store) sealCopies(
@@ -166,7 +166,7 @@ func (s *Store) sealCopies(
 	defer watch(func() { s.tellMigration("cards of requests sealed", seen.Load(), int64(all)) })()
 	var last int64
 	for t.err == nil {
-		page, err := collect(ctx, t, "", func(r *permissions.Request) []any { return []any{&r.ID, &r.Number} }, readNumbersAfter, last)
+		page, err := collect(ctx, t, "", func(r *permissions.Request) []any { return []any{&r.Number, &r.ID} }, readNumbersAfter, last)
 		if t.fail(err); len(page) == 0 {
 			return
 		}
