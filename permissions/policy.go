@@ -228,8 +228,11 @@ func (p Policy) autoEntry(r Request, c Call) int {
 	if p.OwnAuto && r.Hook != "" && !r.Caller.IsOurs() && !readsNothing(c) {
 		return -1
 	}
-	if i := slices.Index(p.Auto, c.Tool); i >= 0 || RunsCode(c.Tool) {
+	if i := slices.Index(p.Auto, c.Tool); i >= 0 && r.namesServer(c.Tool, c) {
 		return i
+	}
+	if RunsCode(c.Tool) {
+		return -1
 	}
 	return slices.IndexFunc(p.Auto, func(pattern string) bool {
 		surely, _ := r.NamesTool([]string{pattern}, c)

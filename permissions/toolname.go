@@ -155,8 +155,8 @@ var serverSigns = strings.NewReplacer("/", "_", " ", "_")
 // namesServer reports whether a pattern of tools.auto that fits the name of a call's tool means its server, whichever that may be: a
 // wildcard in mcp__fs__* stands for tools of fs, and not for those of fs__x; in fs_* of opencode, for none that may be of fs_x.
 func (r Request) namesServer(pattern string, c Call) bool {
-	if pattern == c.Tool {
-		return true
+	if _, _, told := toldTool(r.Hook, c.Input); pattern == c.Tool {
+		return !told || len(ServerTools(r.Hook, c.Tool, c.Input)) > 0
 	}
 	prefix, between := "mcp__", "__"
 	switch r.Hook {

@@ -33,6 +33,7 @@ const maxRead = 8 << 20
 func (c *Call) ReadContext() {
 	r := &c.Request
 	c.lookAtSkills()
+	c.lookAtServer()
 	c.lookElsewhere()
 	title, prompt := titleAndPrompt(newest(c.history))
 	r.SessionTitle, r.LastPrompt = cmp.Or(r.SessionTitle, title), cmp.Or(r.LastPrompt, prompt)

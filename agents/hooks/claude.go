@@ -2,7 +2,11 @@ package hooks
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -27,6 +31,36 @@ func readCodex(m members) (c Call, err error) {
 	}
 	return c, err
 }
+
+// lookAtServer gives the server of a project another name where the account's settings of Claude Code have one of that name: the project's
+// takes its place, and what is allowed to the account's is not allowed to that.
+func (c *Call) lookAtServer() {
+	const member = hookPrefix + "mcp_server"
+	var all, server members
+	if json.Unmarshal(c.Request.Input, &all) != nil || json.Unmarshal(all[member], &server) != nil ||
+		server.optionalText("source") != "project" {
+		return
+	}
+	home, _ := os.UserHomeDir() // empty if it is not known
+	for _, folder := range []string{home, os.Getenv("CLAUDE_CONFIG_DIR")} {
+		var settings struct {
+			Servers members `json:"mcpServers"`
+		}
+		text, whole, err := readFile(filepath.Join(folder, ".claude.json"), maxSettings)
+		if folder == "" || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), &settings); !whole || err != nil || settings.Servers[server.optionalText("name")] != nil {
+			server["name"], _ = json.Marshal(server.optionalText("name") + " (of the project)") // a text
+			all[member] = server.encode()
+			c.Request.Input = all.encode()
+			return
+		}
+	}
+}
+
+// maxSettings is the most bytes of Claude Code's settings of an account, which have its history, too.
+const maxSettings = 64 << 20
 
 // endEvents are the events that only withdraw requests: how, and whether the event names one call.
 var endEvents = map[string]struct {

@@ -151,3 +151,38 @@ func TestGeminiMayChangeAnotherFileThanItNames(t *testing.T) {
 		}
 	}
 }
+
+// TestAServerOfAProjectIsNotTheAccountsOfItsName: what is allowed to that is not allowed to the one that takes its place.
+func TestAServerOfAProjectIsNotTheAccountsOfItsName(t *testing.T) {
+	home, other := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("CLAUDE_CONFIG_DIR", other)
+	read := func(server string) string {
+		c := Call{dialect: "claude-code", Request: permissions.Request{Cwd: home}}
+		c.use("mcp__meta__x", []byte(`{"hook.mcp_server":`+server+`}`))
+		c.ReadContext()
+		return string(c.Request.Input)
+	}
+	const ofProject, renamed = `{"name":"meta","source":"project"}`, `{"hook.mcp_server":{"name":"meta (of the project)","source":"project"}}`
+	if got := read(ofProject); got != `{"hook.mcp_server":`+ofProject+`}` {
+		t.Errorf("without settings: %s", got)
+	}
+	for _, folder := range []string{home, other} {
+		for text, want := range map[string]string{
+			`{"mcpServers":{"meta":{}}}`: renamed, `{"mcpServers":{"other":{}}}`: `{"hook.mcp_server":` + ofProject + `}`, `{`: renamed,
+		} {
+			if err := os.WriteFile(filepath.Join(folder, ".claude.json"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := read(ofProject); got != want {
+				t.Errorf("with %s: %s", text, got)
+			}
+			if got := read(`{"name":"meta","source":"user"}`); got != `{"hook.mcp_server":{"name":"meta","source":"user"}}` {
+				t.Errorf("one of the account with %s: %s", text, got)
+			}
+		}
+		if err := os.Remove(filepath.Join(folder, ".claude.json")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -261,6 +261,7 @@ func TestAServersRuleAllowsNoToolOfAnotherServer(t *testing.T) {
 		{"claude-code", "mcp__meta__x__plain", `{"hook.mcp_server":{"name":"meta__x","source":"user"}}`, ""},
 		{"claude-code", "mcp__meta__x__plain", `{"hook.mcp_server":{"name":"meta","source":"user"}}`, Allow},
 		{"claude-code", "mcp__meta__plain", `{"hook.mcp_server":{"name":"other","source":"user"}}`, ""},
+		{"claude-code", "mcp__meta__plain", `{"hook.mcp_server":{"name":"meta (of the project)","source":"project"}}`, ""},
 		{"codex", "mcp__meta__x__plain", `{"hook.mcp_server":{"name":"meta"}}`, ""}, {"codex", "mcp__meta__plain", `{}`, Allow},
 		{"codex", "mcp__both__x__plain", `{}`, Allow}, {"daycared", "meta__x__plain", `{}`, Allow},
 		{"cursor", "mcp__meta__plain", `{}`, ""}, // the server is not in it
