@@ -79,6 +79,14 @@ int main(void) {
 	}
 }
 
+// TestGitReadsTheConfigurationOfTheMachine: git ends if the machine has one that it may not read.
+func TestGitReadsTheConfigurationOfTheMachine(t *testing.T) {
+	out, code := run(t, New(Options{}), Policy{}, "git", "config", "--list")
+	if code != 0 {
+		t.Errorf("git ends with %d: %s", code, out)
+	}
+}
+
 // A command has the standard streams and no other descriptor, and nothing of the daemon's environment.
 func TestWhatACommandInherits(t *testing.T) {
 	t.Setenv("DAYCARED_TOKEN_FILE", "/secret/token")

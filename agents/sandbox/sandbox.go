@@ -249,7 +249,7 @@ var base = reach{
 		"/sys/devices/system/cpu",
 	},
 	files: []string{
-		"/etc/bash.bashrc", "/etc/ca-certificates.conf", "/etc/debian_version", "/etc/gai.conf", "/etc/group", "/etc/host.conf",
+		"/etc/bash.bashrc", "/etc/ca-certificates.conf", "/etc/debian_version", "/etc/gai.conf", "/etc/gitconfig", "/etc/group", "/etc/host.conf",
 		"/etc/hosts", "/etc/inputrc", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/locale.alias", "/etc/locale.conf",
 		"/etc/localtime", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd",
 		"/etc/profile", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/shells", "/etc/ssl/openssl.cnf",

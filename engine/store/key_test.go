@@ -328,10 +328,37 @@ func TestRestoreWithAnotherKey(t *testing.T) {
 			if len(r.Now.Grants) != 1 || len(r.Now.Tokens) != 1 || len(r.Now.Pairings) != 1 {
 				t.Errorf("suspended: %+v", r.Now)
 			}
-			if _, err := s.Apply(t.Context(), elsewhere.waiting.ID, fayAllows()); err != nil {
+			_, err = s.Apply(t.Context(), elsewhere.waiting.ID, fayAllows())
+			if waits := err == nil; waits != (c.key != "") {
 				t.Errorf("what waited: %v", err)
 			}
 		})
+	}
+}
+
+// TestWhatWaitedEndsWithALostKey: A3/nobody can check any more who was asked, how many have to allow it, and who has voted.
+func TestWhatWaitedEndsWithALostKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	o := newOpened(t, path)
+	renew := options(path)
+	forge := statements(`UPDATE requests SET quorum = 1, asked = '["fay"]' WHERE state = 'pending'`)
+	if err := errors.Join(o.Close(), os.Remove(renew.keyFile()), change(t.Context(), path, forge)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), options(path))
+	unwell(t, "open", err, "daycared audit new-key")
+	renew.NewKey = true
+	s, err := Open(t.Context(), renew)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	r, err := s.Read(t.Context(), o.waiting.ID)
+	if err != nil || r.State != permissions.Undeliverable || !strings.HasSuffix(r.Failure, ": ask again") {
+		t.Errorf("what waited is %s, %q, %v", r.State, r.Failure, err)
+	}
+	if _, err := s.Apply(t.Context(), o.waiting.ID, fayAllows()); err == nil {
+		t.Error("it is allowed")
 	}
 }
 

@@ -392,7 +392,13 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 	s.append(ctx, t, permissions.Record{Type: permissions.StoreRestored, At: now, Detail: detail})
 	s.restateClosed(ctx, t, now)
 	s.restateLocks(ctx, t, now)
-	n.approvals = s.revokeUnused(ctx, t, now)
+	n.approvals = s.applyToEach(ctx, t, readUnused, permissions.Void{At: now})
+	if s.newKey != "" && s.from == nil {
+		const reason = "the audit key that it was sealed with is not here, so nobody can check what the store says of it: ask again"
+		if ended := s.applyToEach(ctx, t, readUnanswered, permissions.GiveUp{Reason: reason, At: now}); ended > 0 {
+			s.log.Error("requests that waited have ended as undeliverable: the audit key that they were sealed with is not here", "requests", ended)
+		}
+	}
 	t.exec(ctx, releaseApproved)
 	cards, err := s.copies(ctx, t, "a copy", readCards)
 	t.fail(err)
@@ -405,16 +411,18 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 const readUnused = `SELECT number FROM requests WHERE state = 'approved' AND used_at = 0 AND void_at = 0 ` +
 	`AND (lapsed_at = 0 OR caller >= 'agent:' AND caller < 'agent;') ORDER BY number`
 
-// revokeUnused revokes unused approvals. An unreadable row is unusable anyway.
-func (s *Store) revokeUnused(ctx context.Context, t *tx, now time.Time) (n int) {
-	numbers, err := collect(ctx, t, "a request", value[int64], readUnused)
+const readUnanswered = `SELECT number FROM requests WHERE state = 'pending' ORDER BY number`
+
+// applyToEach applies an event to requests whose numbers a query finds, and returns how many. An unreadable row is unusable anyway.
+func (s *Store) applyToEach(ctx context.Context, t *tx, query string, e permissions.Transition) (n int) {
+	numbers, err := collect(ctx, t, "a request", value[int64], query)
 	t.fail(err)
 	for _, number := range numbers {
 		r, err := s.one(ctx, t, readNumber, number)
 		if errors.Is(err, permissions.ErrRow) {
 			continue
 		}
-		change, refused := permissions.Step(r, permissions.Void{At: now})
+		change, refused := permissions.Step(r, e)
 		if err = cmp.Or(err, refused); err != nil {
 			t.fail(err)
 			return n
