@@ -131,6 +131,11 @@ func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 		if i.kind == writes && i.search {
 			parts = append(parts, i.name+"/")
 		}
+		if i.kind == runs && !readsNoFolder(i.act.Words) {
+			for _, name := range partsOf(i.act.Words) {
+				parts = append(parts, name, name+"/")
+			}
+		}
 		for _, folder := range i.act.In {
 			add(folder)
 			for _, part := range parts {

@@ -189,7 +189,7 @@ func (j *judge) mayBeFolder(a *acts.Act, name string) bool {
 func readsNoFolder(words []string) bool {
 	named, _ := acts.ListedProgram(words)
 	name := baseName(words[0])
-	return named > 0 || slices.Contains(readers, name) || slices.Contains(writers, name) || slices.Contains(texts, name) || name == "git"
+	return named > 0 || name == "cp" || name == "ln" || slices.Contains(readers, name) || slices.Contains(writers, name) || slices.Contains(texts, name) || name == "git"
 }
 
 // namesSearch reports whether the name of a tool says that it reads what lies in a folder.
@@ -201,7 +201,7 @@ func namesSearch(tool string) bool {
 // searched returns the deny or ask rule that may be about files in a folder that an item searches through or takes whole; 0 if there is
 // none.
 func (j *judge) searched(i item) int {
-	var names, into []string
+	var names, into, given []string
 	kinds := []kind{reads}
 	if i.kind == runs && len(i.act.Words) > 0 {
 		names, into = j.wholeFolders(i.act)
@@ -230,6 +230,9 @@ func (j *judge) searched(i item) int {
 		names = slices.DeleteFunc(slices.Clone(i.act.Words[1:]), func(w string) bool {
 			return w != "." && w != ".." && w != "/" && !strings.HasSuffix(w, "/")
 		})
+		if given = slices.DeleteFunc(partsOf(i.act.Words), func(name string) bool { return !j.mayBeFolder(i.act, name) }); sends(i.act.Words) {
+			names, given = append(names, given...), nil
+		}
 	case i.kind == reads && i.search:
 		names = []string{i.name}
 	case i.kind == writes && i.search:
@@ -237,12 +240,35 @@ func (j *judge) searched(i item) int {
 	case i.kind == writes && i.may:
 		return j.ruleAround(i)
 	}
-	rule := cmp.Or(j.ruleWithin(i.act, names, kinds...), j.ruleWithin(i.act, into, reads, writes))
+	rule := cmp.Or(j.ruleWithin(i.act, names, true, kinds...), j.ruleWithin(i.act, given, false, kinds...),
+		j.ruleWithin(i.act, into, true, reads, writes))
 	if rule == 0 && i.kind == runs && len(names) > 0 && followsLinks(i.act.Words) {
-		return j.ruleWithin(i.act, []string{"/"}, kinds...)
+		return j.ruleWithin(i.act, []string{"/"}, true, kinds...)
 	}
 	return rule
 }
+
+// partsOf are the names that the words of a program may be or have in them, as in -v DOCS:/x and --from-file=DOCS.
+func partsOf(words []string) (names []string) {
+	for _, word := range words[1:] {
+		if names = append(names, word); strings.HasPrefix(word, "-") && len(word) > 2 {
+			names = append(names, word[2:])
+		}
+		for part := range strings.SplitSeq(word, ",") {
+			value := part[strings.LastIndex(part, "=")+1:]
+			names = append(names, value)
+			for name := range strings.SplitSeq(value, ":") {
+				if strings.Contains(name, "/") { // else it may be any word
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name[0] == '-' })
+}
+
+// sends reports whether a program is known to send or pack the folders that it is given.
+func sends(words []string) bool { return slices.Contains(senders, baseName(words[0])) }
 
 // followsLinks reports whether a program reads what the links lead to that lie in the folders that it is given.
 func followsLinks(words []string) bool {
@@ -265,13 +291,14 @@ func followsLinks(words []string) bool {
 	}
 }
 
-// ruleWithin returns the first deny or ask rule of these kinds that may be about something in one of these folders; 0 if there is none.
-func (j *judge) ruleWithin(a *acts.Act, folders []string, kinds ...kind) (rule int) {
+// ruleWithin returns the first deny or ask rule of these kinds that may be about something in one of these folders, or that is; 0 if there
+// is none. A rule for **/NAME may be about any folder.
+func (j *judge) ruleWithin(a *acts.Act, folders []string, may bool, kinds ...kind) (rule int) {
 	for _, name := range folders {
 		for _, folder := range j.namesOf(item{kind: reads, act: a, name: name}) {
 			scratch := len(a.Words) > 0 && slices.Contains(removers, baseName(a.Words[0])) && acts.IsScratch(j.w.Root, folder)
 			for _, p := range j.guarding {
-				if scratch && p.path.parts[0] == "**" { // such files come and go with it
+				if (scratch || !may) && p.path.parts[0] == "**" { // in a build folder such files come and go with it
 					continue
 				}
 				if slices.Contains(kinds, p.kind) && p.rule.applies(j) && (p.path.within(folder, j.w.Root) || p.path.within(folder, j.Root)) {

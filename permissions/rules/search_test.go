@@ -165,6 +165,39 @@ func TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 	}
 }
 
+// TestAFolderThatAProgramIsGivenMeetsTheRulesForItsFiles: whatever it does with that, and a rule for **/NAME where it is known to send or
+// pack what is in it.
+func TestAFolderThatAProgramIsGivenMeetsTheRulesForItsFiles(t *testing.T) {
+	const run = "run docker cp * *; run docker run -v ./docs:/x x; run docker build docs; run frob [-x] [-C *] [-Cdocs] [--from=*] ...; " +
+		"run rclone copy * *; run docker run --mount type=bind,src=docs,dst=/x x"
+	resolve := func(name string) string {
+		if plain := strings.TrimSuffix(name, "/"); plain != name && !strings.HasSuffix(plain, "docs") && !strings.HasSuffix(plain, "src") {
+			return "" // it is no folder
+		}
+		return path.Clean(name)
+	}
+	for deny, commands := range map[string]map[string]Effect{
+		"read ./docs/secret": {
+			"docker cp docs c:/x": "", "docker run -v ./docs:/x x": "", "docker build docs": "", "frob docs": "", "frob -C docs": "", "frob -Cdocs": "",
+			"frob --from=docs": "", "rclone copy docs x:": "", "docker run --mount type=bind,src=docs,dst=/x x": "", "frob src": Allow,
+			"docker cp src c:/x": Allow, "frob docs.d": Allow, "frob a:docs": Allow,
+		},
+		"read **/.env": {"docker cp src c:/x": "", "docker build docs": "", "rclone copy src x:": "", "frob docs": Allow, "frob -C src": Allow},
+	} {
+		s := rulesOf(t, Rule{Allow: listed(run)}, Rule{Deny: []string{deny}})
+		for command, want := range commands {
+			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve})
+			if v.Effect != want || v.Unsure != (want == "") {
+				t.Errorf("deny %s: %q is %q, want %q, unsure: %t; %v", deny, command, v.Effect, want, v.Unsure, v.Reasons)
+			}
+		}
+	}
+	names, _, whole := NamesToResolve(Call{Command: "frob docs --from=src", Folder: shop, Root: shop}, 1<<15)
+	if !slices.Contains(names, shop+"/docs/") || !slices.Contains(names, shop+"/src/") || !whole {
+		t.Errorf("it is not resolved whether they are folders: %q, %t", names, whole)
+	}
+}
+
 func or(pattern string) string {
 	if pattern == "" {
 		return "run false"
