@@ -574,7 +574,12 @@ func (j *judge) restrictedBy(i item, e Effect) *pattern {
 	}
 	switch i.kind {
 	case runs:
-		return first(j.programs[e][baseName(i.act.Words[0])], func(p *pattern) bool { return p.catches(i.act.Words) })
+		for _, name := range programNames(i.act.Words[0]) {
+			if p := first(j.programs[e][name], func(p *pattern) bool { return p.catches(i.act.Words) }); p != nil {
+				return p
+			}
+		}
+		return nil
 	case reads, writes:
 		if len(j.paths[e][reads])+len(j.paths[e][writes]) == 0 {
 			return nil

@@ -133,10 +133,25 @@ func (j *judge) addOperands(a *acts.Act, hidden bool) {
 	if a.AppliesPatch() && j.restrictsFiles() {
 		j.addDoubt("its patch may change other files than are seen in it")
 	}
+	if listsNames(a.Words) && j.restrictsFiles() {
+		j.addDoubt("it reads the names of files from another file")
+	}
 	for _, file := range a.Patches() {
 		j.items = append(j.items, item{kind: writes, act: a, name: file, hidden: true})
 	}
 	j.addCompleted(name, a, hidden)
+}
+
+// listsNames reports whether a program is given a file with the names of those that it reads.
+func listsNames(words []string) bool {
+	name := baseName(words[0])
+	return slices.ContainsFunc(words[1:], func(w string) bool {
+		return slices.ContainsFunc([]string{"--files0-f", "--files-f", "--filel", "--file-l", "--pathspec-from", "--arg-f"}, func(option string) bool {
+			return strings.HasPrefix(w, option)
+		}) || strings.HasPrefix(w, "@") && slices.Contains(expanding, name) ||
+			name == "xargs" && strings.HasPrefix(w, "-a") || name == "xz" && strings.HasPrefix(w, "--files") ||
+			name == "file" && (strings.HasPrefix(w, "-f") || strings.HasPrefix(w, "--files"))
+	})
 }
 
 // readsOwn reports whether a program may read the folder that it runs in: it is given no other. A word may be an option's value.
@@ -262,7 +277,7 @@ func textsOf(a *acts.Act) []bool {
 		switch {
 		case i == 0:
 		case slices.Contains(texts, name):
-			text[i] = true
+			text[i] = name != "date" || strings.HasPrefix(word, "+") // else it may be a file of -f and -r
 		case name == "git" && (a.Words[i-1] == "-m" || a.Words[i-1] == "--message") &&
 			slices.Contains([]string{"commit", "tag", "merge"}, a.Words[1]):
 			text[i] = true

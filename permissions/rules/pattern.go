@@ -342,8 +342,11 @@ func (p *pattern) matchOption(words []string) (n int, wild []int) {
 
 // catches reports whether a deny or ask pattern is about a command: its program, and its named words and options in any place.
 func (p *pattern) catches(words []string) bool {
-	if len(words) == 0 || !slices.Contains(p.starts, baseName(words[0])) {
+	if len(words) == 0 || !slices.ContainsFunc(programNames(words[0]), func(name string) bool { return slices.Contains(p.starts, name) }) {
 		return false
+	}
+	if baseName(words[0]) == "tar" && len(words) > 1 && words[1] != "" { // its first word may be options without a dash
+		words = append([]string{words[0], "-" + strings.TrimPrefix(words[1], "-")}, words[1:]...)
 	}
 	subcommand := ""
 	if len(p.words) > 1 && len(p.words[1]) == 1 {
@@ -368,9 +371,8 @@ func (c wildcard) catches(text, program, subcommand string) bool {
 		return is
 	case text == c.before:
 		return true
-	case !strings.HasPrefix(c.before, "-"):
-		return false
-	case len(c.before) == 2 && strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "--") && strings.Contains(name, c.before[1:]),
+	case len(c.before) == 2 && c.before[0] == '-' && strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "--") &&
+		strings.Contains(name, c.before[1:]),
 		strings.HasPrefix(name, "--") && name != "--" && strings.HasPrefix(c.before, name):
 		return true
 	}
@@ -385,7 +387,7 @@ func (c wildcard) catches(text, program, subcommand string) bool {
 	return false
 }
 
-// sameOptions are options with two names, by program and subcommand.
+// sameOptions are options and subcommands with two names, by program and subcommand.
 var sameOptions = map[string][]string{
 	"rm": {"-r|-R|--recursive", "-f|--force", "-d|--dir"}, "cp": {"-r|-R|-a|--recursive|--archive", "-f|--force"}, "mv": {"-f|--force"},
 	"chmod": {"-R|--recursive"}, "chown": {"-R|--recursive"}, "chgrp": {"-R|--recursive"}, "ln": {"-f|--force", "-s|--symbolic"},
@@ -396,8 +398,22 @@ var sameOptions = map[string][]string{
 	"git stash": {"-u|--include-untracked", "-a|--all"}, "git fetch": {"-f|--force"}, "git worktree": {"-f|--force"},
 	"docker rm": {"-f|--force", "-v|--volumes"}, "docker rmi": {"-f|--force"}, "docker run": {"-v|--volume", "-u|--user"},
 	"curl": {"-o|--output", "-d|--data", "-T|--upload-file", "-X|--request", "-K|--config"}, "wget": {"-O|--output-document"},
-	"sed": {"-i|--in-place"}, "tar": {"-C|--directory", "-x|--extract"}, "make": {"-f|--file|--makefile", "-C|--directory"},
+	"sed": {"-i|--in-place"}, "tar": {"-C|--directory", "-x|--extract|--get", "-c|--create"}, "make": {"-f|--file|--makefile", "-C|--directory"},
+	"find": {"-exec|-execdir|-ok|-okdir"}, "psql": {"-c|--command", "-f|--file"},
+	"npm":         {"install|i|in|ins|inst|insta|instal|isnt|isnta|isntal|isntall|add", "run|run-script|rum|urn", "uninstall|un|unlink|remove|rm|r"},
 	"npm install": {"-g|--global"}, "pip install": {"-e|--editable", "-U|--upgrade"},
+}
+
+// programNames are the names by which a deny or ask rule may mean a program: python3 for python3.11, and pip for pip3.
+func programNames(program string) []string {
+	names := []string{baseName(program)}
+	if plain, version, is := strings.Cut(names[0], "."); is && strings.Trim(version, "0123456789.") == "" {
+		names = append(names, plain)
+	}
+	if strings.TrimRight(names[len(names)-1], "0123456789") == "pip" {
+		names = append(names, "pip")
+	}
+	return names
 }
 
 // baseName is a program's name without its folder, in lower case.

@@ -198,6 +198,40 @@ func TestAFolderThatAProgramIsGivenMeetsTheRulesForItsFiles(t *testing.T) {
 	}
 }
 
+// TestADenyRuleHoldsForTheOtherNamesOfWhatItNames: of programs, subcommands and options.
+func TestADenyRuleHoldsForTheOtherNamesOfWhatItNames(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: listed("run tar -x; run npm install; run pip install; run python3; run find -exec; run psql -c; run npm run deploy")})
+	for effect, commands := range map[Effect]string{
+		Deny: `tar xf t.tar; tar xvf t.tar; tar -xf t.tar; tar --get -f t.tar; npm i; npm add x; npm in; pip3 install x; pip3.11 install x; python3.11 -V;
+			find . -execdir ls '{}' +; psql --command=x; npm run-script deploy`,
+		"": "tar cf x.tar src; npm ci; npm test; pip3 list; python -V; python2.7 -V; find . -name x; npm run build; npm publish",
+	} {
+		for _, command := range listed(commands) {
+			if v := judged(s, strings.TrimSpace(command)); v.Effect != effect {
+				t.Errorf("%q is %q, want %q", command, v.Effect, effect)
+			}
+		}
+	}
+}
+
+// TestAFileWithNamesOfFilesIsAskedAbout: what it names is not seen. The words of date may be files, too.
+func TestAFileWithNamesOfFilesIsAskedAbout(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: []string{"read ./secret"}}, Rule{Allow: listed("run strings [-a] ...; run strings '@list'; run sort --files0-from=list; " +
+		"run wc --files0-from=list; run xz --files=list -kc; run file -f list; run date [-f *] ...; run gcc '@list'; run frob '@a/b'; run date '+%F'")})
+	for effect, commands := range map[Effect]string{
+		"":    "strings @list; sort --files0-from=list; wc --files0-from=list; xz --files=list -kc; file -f list; gcc @list",
+		Deny:  "date -f secret; date -fsecret; date --file=secret; date -r secret",
+		Allow: "strings -a x; date +%F; date; frob @a/b",
+	} {
+		for _, command := range listed(commands) {
+			v := judged(s, strings.TrimSpace(command))
+			if v.Effect != effect || v.Unsure != (effect == "") {
+				t.Errorf("%q is %q, want %q, unsure: %t; %v", command, v.Effect, effect, v.Unsure, v.Reasons)
+			}
+		}
+	}
+}
+
 func or(pattern string) string {
 	if pattern == "" {
 		return "run false"
