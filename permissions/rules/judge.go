@@ -352,6 +352,9 @@ func (j *judge) readItems() {
 			}
 			search := namesSearch(j.Tool)
 			for _, name := range d.Names {
+				if name == "" && (search || d.Verb == acts.Lists) { // in the folder of the call
+					name = "."
+				}
 				a := &acts.Act{Kind: acts.Read, Words: []string{name}, In: []string{folder}}
 				j.items = append(j.items, item{kind: k, act: a, name: name, search: search})
 			}
@@ -361,6 +364,11 @@ func (j *judge) readItems() {
 			return
 		case acts.Fetches:
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: d.Host})
+			if j.restrictsHosts() {
+				for _, t := range textsIn(j.Input) {
+					j.hostsWithin(t.text, j.fetches())
+				}
+			}
 			return
 		case acts.Calls, acts.HasNoEffect:
 			j.addOtherTool(d)

@@ -58,6 +58,15 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 			t.Errorf("Grep %s is %q, want %q; %v", input, v.Effect, want, v.Reasons)
 		}
 	}
+	all := rulesOf(t, Rule{Use: "builtin:read-only"})
+	for _, tool := range []string{"Grep", "Glob"} { // without a folder, they search the call's
+		for folder, want := range map[string]Effect{shop + "/src": Allow, "/etc": ""} {
+			c := Call{Dialect: "claude-code", Tool: tool, Input: json.RawMessage(`{"pattern":"x"}`), Folder: folder, Root: shop, Resolve: links(shop)}
+			if v := all.Judge(c); v.Effect != want {
+				t.Errorf("%s in %s is %q, want %q; %v", tool, folder, v.Effect, want, v.Reasons)
+			}
+		}
+	}
 	if v := s.Judge(Call{
 		Dialect: "claude-code", Tool: "Glob", Input: json.RawMessage(`{"pattern":"*","path":"."}`), Folder: shop, Root: shop,
 		Resolve: links(shop),
