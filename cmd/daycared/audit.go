@@ -500,9 +500,13 @@ func (p *publisher) publish(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// appendLine appends a whole line to a file, or nothing. It rejects pipes, which would block without a reader.
+// appendLine appends a whole line to a file of such lines, or nothing. It rejects pipes, which would block without a reader, links, and
+// files with something else, such as one of the daemon's own.
 func appendLine(path string, line []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, unix.ELOOP) {
+		return fmt.Errorf("%s is a link; name the file itself", path)
+	}
 	if err != nil {
 		return err
 	}
@@ -511,6 +515,8 @@ func appendLine(path string, line []byte) error {
 	case err != nil:
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > 0 && !holdsHeads(f):
+		err = fmt.Errorf("%s holds something else than heads; name a file for them alone", path)
 	default:
 		if _, err = f.Write(line); err != nil { // for example because the disk is full
 			err = errors.Join(err, f.Truncate(info.Size()))
@@ -520,13 +526,22 @@ func appendLine(path string, line []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// holdsHeads reports whether a file begins with a published head.
+func holdsHeads(f io.Reader) bool {
+	var first published
+	return json.NewDecoder(f).Decode(&first) == nil && first.Head != ""
+}
+
+// poster sends to the address that is configured, and to no other: one that it is redirected to may take nothing.
+var poster = http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 func post(ctx context.Context, address string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := poster.Do(request)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,46 @@ func TestAHangingAddressDoesNotHoldUpAStop(t *testing.T) {
 	}
 	if took := time.Since(at); took > publishWithin/2 {
 		t.Errorf("the stop takes %v", took)
+	}
+}
+
+// TestAHeadThatIsRedirectedIsNotPublished: H1/where it is redirected to, it does not arrive.
+func TestAHeadThatIsRedirectedIsNotPublished(t *testing.T) {
+	for _, code := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked++; r.URL.Path != "/login" {
+				http.Redirect(w, r, "/login", code)
+			}
+		}))
+		if err := post(t.Context(), server.URL, []byte("{}")); err == nil || !strings.Contains(err.Error(), strconv.Itoa(code)) || asked != 1 {
+			t.Errorf("%d: %v, after %d calls", code, err, asked)
+		}
+		server.Close()
+	}
+}
+
+// TestHeadsAreWrittenToNoFileOfAnother: H1/the lines would make the audit key, or another file of the daemon's, unreadable.
+func TestHeadsAreWrittenToNoFileOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	key, link, heads := filepath.Join(dir, "audit.key"), filepath.Join(dir, "link"), filepath.Join(dir, "heads")
+	const text = "0123456789abcdef\n"
+	line := []byte(`{"time":"2026-11-29T13:00:00Z","chain":"c","seq":1,"head":"1:sha256:00"}` + "\n")
+	if err := errors.Join(os.WriteFile(key, []byte(text), 0o600), os.Symlink(key, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{key, link} {
+		if err := appendLine(path, line); err == nil || !strings.Contains(err.Error(), "name ") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if got, err := os.ReadFile(key); err != nil || string(got) != text {
+		t.Errorf("the key is %q, %v", got, err)
+	}
+	for range 2 {
+		if err := appendLine(heads, line); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

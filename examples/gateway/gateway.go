@@ -90,7 +90,9 @@ var Kind = connectors.Kind{
 
 // New makes a connector that hands what people write to in. It performs no I/O.
 func New(o Options, in connectors.Services) *Connector {
-	o.HTTP, o.Retry = cmp.Or(o.HTTP, http.DefaultClient), cmp.Or(o.Retry, retryDelay)
+	o.HTTP, o.Retry = cmp.Or(o.HTTP, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // a redirected message may not arrive
+	}}), cmp.Or(o.Retry, retryDelay)
 	return &Connector{Options: o, in: in, reader: conversation.New(conversation.Options{
 		Inbound: in, Now: o.Now, Help: help,
 		Account: func(id connectors.Identity, in i18n.Language) string {

@@ -93,12 +93,12 @@ func (g *Registry) MeasureGrants(grants []permissions.Grant, old bool) {
 }
 
 // measure measures a grant from now on.
-func (d *deadlines) measure(grant permissions.Grant, old bool) measured {
+func (s *deadlines) measure(grant permissions.Grant, old bool) measured {
 	m := measured{end: math.MaxInt64, old: old, until: grant.Until, idle: grant.Idle()}
 	if !grant.Until.IsZero() {
 		whole := cmp.Or(m.idle, grant.Until.Sub(grant.CreatedAt))
-		now, passed := d.compare()
-		m.end = passed + d.remaining(grant.Until.Sub(now), whole)
+		now, passed := s.compare()
+		m.end = passed + s.remaining(grant.Until.Sub(now), whole)
 	}
 	return m
 }

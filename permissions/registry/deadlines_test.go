@@ -346,7 +346,7 @@ func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
 		m.MeasureGrants([]permissions.Grant{old, always}, true)
-		if !m.InForce(permissions.Grant{ID: "old"}, false) || m.InForce(permissions.Grant{ID: "old"}, true) || m.InForce(permissions.Grant{ID: "always"}, true) {
+		if !m.InForce(old, false) || m.InForce(old, true) || m.InForce(always, true) {
 			t.Error("with a clock that was wrong at the start, what was given before is not relied on")
 		}
 		m.jump.Store(int64(-time.Hour))
