@@ -105,6 +105,9 @@ func (j *journal) events(
 	}
 	list = slices.DeleteFunc(list, func(h permissions.Event) bool { return h.Type == "" || !visible(h) })
 	for i, h := range list {
+		if h.About.ID != "" { // the store has it in memory
+			continue
+		}
 		if list[i].About, err = j.about(ctx, h); err != nil {
 			return nil, after, shared.Unread(err)
 		}

@@ -141,3 +141,7 @@ type Unheeded struct {
 
 // MaxLast is how many requests a [RecentActivity] names.
 const MaxLast = 3
+
+// AsKnown is the key of a value in the context of a read for which a request as this daemon knew it last is enough. Another daemon may have
+// changed it a moment ago, of which this one hears soon.
+type AsKnown struct{}

@@ -72,7 +72,7 @@ type Store interface {
 	// SetCursor stores the position of a follower.
 	SetCursor(ctx context.Context, name string, seq int64) error
 	// Events lists at most limit entries of the daemon's chain after seq that are events, oldest first, and the first
-	// seq that the chain still has: earlier ones were deleted.
+	// seq that the chain still has: earlier ones were deleted. Of what is in memory, [permissions.Event.About] is set.
 	Events(ctx context.Context, after int64, limit int) (list []permissions.Event, first int64, err error)
 	// Changed is closed with the next entry of the audit.
 	Changed() <-chan struct{}

@@ -207,15 +207,20 @@ func (s *Store) Audit(ctx context.Context, chain string, after int64, limit int)
 	if chain == "" {
 		chain = s.chain
 	}
-	found, err := reading(ctx, s, func(from source) ([]permissions.Entry, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Entry, error) {
 		if before := -after; before > 0 {
 			after = 0
 			if err := ignoreNoRows(from.QueryRowContext(ctx, readSeqFromEnd, chain, before).Scan(&after)); err != nil {
 				return nil, err
 			}
 		}
-		return collect(ctx, from, "", entryFields, readAudit, chain, after, limit)
+		return s.auditAfter(ctx, from, chain, after, limit)
 	})
+}
+
+// auditAfter is [Store.Audit] of what follows an entry.
+func (s *Store) auditAfter(ctx context.Context, from source, chain string, after int64, limit int) ([]permissions.Entry, error) {
+	found, err := collect(ctx, from, "", entryFields, readAudit, chain, after, limit)
 	return slices.DeleteFunc(found, func(e permissions.Entry) bool { return e.Seq == 0 }), err // without a seq the reader could not continue
 }
 
@@ -268,7 +273,7 @@ func eventFields(h *permissions.Event) []any {
 	return append(entryFields(&h.Entry), &h.Session, list[string]{&h.Asked})
 }
 
-// tailEvents is Events from memory; it is not known if something has to be read from the file.
+// tailEvents is Events from memory, whose rows are as new as the entries; it is not known if something has to be read from the file.
 func (s *Store) tailEvents(after int64, limit int) (found []permissions.Event, known bool) {
 	entries, known := s.tail.after(after)
 	found = make([]permissions.Event, 0, min(limit, len(entries)))
@@ -283,7 +288,9 @@ func (s *Store) tailEvents(after int64, limit int) (found []permissions.Event, k
 		if e.Request != "" {
 			var row cachedRow
 			row, known = s.rows.get(e.Request)
-			h.Session, h.Asked = row.Session, row.Asked
+			if h.Session, h.Asked = row.Session, row.Asked; h.Type.HasRequestText() {
+				h.About = row.Request
+			}
 		}
 		found = append(found, h.WithSession())
 	}

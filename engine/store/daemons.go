@@ -249,41 +249,107 @@ func (s *Store) Follow(ctx context.Context, told func(context.Context, []permiss
 
 // followOnce passes on what other daemons have written since the last time.
 func (s *Store) followOnce(ctx context.Context, told func(context.Context, []permissions.Entry) error) error {
-	at, version, others, inboxes, began := s.server, int64(0), false, "", time.Now()
-	if err := s.readers.QueryRowContext(ctx, readVersions, at.id).Scan(&version, &others, &inboxes); err != nil {
-		return s.fault(ctx, err)
-	}
-	at.others.Store(others)
-	at.inboxes.Store(&inboxes)
-	if version == at.known.Load() {
-		at.noteUpToDate(began)
-		return nil
-	}
-	at.newest.Store(version)
-	if err := s.forgetChanged(ctx, s.readers, at.known.Load(), version+1, version-at.known.Load()); err != nil {
-		return s.fault(ctx, err)
-	}
-	at.forgot.Store(version)
-	s.halt.Store(nil)
-	s.appended.wakeAll()
-	for {
-		list, err := s.Audit(ctx, "", at.entries.since(), followPage)
+	for at, began := s.server, time.Now(); ; {
+		var list []permissions.Entry
+		known := at.known.Load()
+		version := known
+		err := s.read(ctx, func(from source) (err error) {
+			version, list, err = s.readNews(ctx, from, known)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		if err := s.checkFollows(list); err != nil {
-			return err
+		if version != known {
+			s.halt.Store(nil)
+			s.appended.wakeAll()
+			if err := s.checkFollows(list); err != nil {
+				return err
+			}
+			if err := told(context.WithValue(ctx, permissions.AsKnown{}, true), at.entries.ofOthers(list)); err != nil {
+				return err
+			}
+			s.noteKnown(list)
 		}
-		if err := told(ctx, at.entries.ofOthers(list)); err != nil {
-			return err
+		if len(list) == followPage {
+			continue
 		}
-		s.noteKnown(list)
-		if len(list) < followPage {
+		if version != known {
 			at.known.Store(version)
-			at.noteUpToDate(began)
-			return nil
 		}
+		at.noteUpToDate(began)
+		return nil
 	}
+}
+
+// readNews reads the version and, if it is not the known one, the next entries, on one snapshot. What is cached is as of that or later
+// then.
+func (s *Store) readNews(ctx context.Context, from source, known int64) (version int64, list []permissions.Entry, err error) {
+	at, others, inboxes := s.server, false, ""
+	if err := from.QueryRowContext(ctx, readVersions, at.id).Scan(&version, &others, &inboxes); err != nil {
+		return 0, nil, err
+	}
+	at.others.Store(others)
+	at.inboxes.Store(&inboxes)
+	if version == known {
+		return version, nil, nil
+	}
+	at.newest.Store(version)
+	ids, err := s.forgetChanged(ctx, from, known, version+1, version-known)
+	if err != nil {
+		return 0, nil, err
+	}
+	at.forgot.Store(version)
+	if err := s.preload(ctx, from, ids, version); err != nil {
+		s.log.Debug("read what other daemons changed: it is read when needed", "err", err)
+	}
+	list, err = s.auditAfter(ctx, from, s.chain, at.entries.since(), followPage)
+	n := len(list)
+	if err != nil || n == 0 {
+		return version, nil, err
+	}
+	bad := func(e permissions.Entry) bool {
+		return e.Type == permissions.AuditPruned || e.Hash == (permissions.Digest{})
+	}
+	if list[n-1].Seq-list[0].Seq == int64(n-1) && !slices.ContainsFunc(list, bad) {
+		s.tail.add(list)
+	} else { // it has no gaps, nothing unreadable, and nothing that was pruned
+		s.tail.drop()
+	}
+	return version, list, nil
+}
+
+// maxPreloaded is how many requests that others changed are read at once.
+const maxPreloaded = 500
+
+// preload caches requests that others changed, with their copies, as of a version.
+func (s *Store) preload(ctx context.Context, from source, ids []permissions.ID, version int64) error {
+	slices.Sort(ids)
+	ids = s.rows.without(slices.Compact(ids))
+	if len(ids) == 0 || len(ids) > maxPreloaded {
+		return nil
+	}
+	begun := make(map[permissions.ID]*rowRead, len(ids))
+	for _, id := range ids {
+		begun[id] = s.rows.reading(id)
+	}
+	found, _, err := s.many(ctx, from, readRequestsOf, list[permissions.ID]{&ids})
+	if err != nil {
+		return err
+	}
+	copies, err := s.copies(ctx, from, "a copy", readCopiesOfMany, list[permissions.ID]{&ids})
+	if err != nil {
+		return err
+	}
+	of := map[permissions.ID][]permissions.Copy{}
+	for _, c := range copies {
+		of[c.Request] = append(of[c.Request], c)
+	}
+	for _, r := range found {
+		s.rows.put(begun[r.ID], r, version)
+		s.rows.putCopies(begun[r.ID], of[r.ID])
+	}
+	return nil
 }
 
 // noteUpToDate records that this daemon knows all that others had written by then.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/daycared/daycared/internal/pgtest"
 	"github.com/daycared/daycared/permissions"
@@ -400,5 +403,144 @@ func TestInboxesAreKnownAtOtherDaemons(t *testing.T) {
 	looks(second)
 	if second.HasInbox("sam") {
 		t.Error("an inbox is open at a daemon that is silent")
+	}
+}
+
+// TestWhatOthersChangedIsReadAtOnce: requests, copies and entries are in memory, as new as what is told, when it is told.
+func TestWhatOthersChangedIsReadAtOnce(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	s, other := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	s.server.others.Store(true)
+	other.server.others.Store(true)
+	first := insert(t, s)
+	if _, err := other.Apply(t.Context(), first.ID, fayAllows()); err != nil {
+		t.Fatal(err)
+	}
+	more := insert(t, other)
+	if err := other.AddCopies(t.Context(), []permissions.Copy{{Request: more.ID, Person: "fay", Connector: "telegram"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Record(t.Context(), permissions.Record{Type: permissions.PermissionApplied, Request: more.ID}); err != nil {
+		t.Fatal(err)
+	}
+	mine := insert(t, s) // it finds out before it looks
+	if row, cached := s.rows.get(mine.ID); !cached || row.version != s.server.last {
+		t.Errorf("its own request is in memory as of %d, not %d", row.version, s.server.last)
+	}
+	told := 0
+	err := s.followOnce(t.Context(), func(ctx context.Context, list []permissions.Entry) error {
+		told += len(list)
+		for id, want := range map[permissions.ID]permissions.State{first.ID: permissions.Approved, more.ID: permissions.Pending} {
+			r, err := s.Read(ctx, id)
+			if row, cached := s.rows.get(id); err != nil || r.State != want || !cached || !row.shown {
+				t.Errorf("request %s is %s, %v; in memory with its copies: %t", id, r.State, err, cached && row.shown)
+			}
+		}
+		return nil
+	})
+	if err != nil || told != 3 {
+		t.Errorf("%d entries told, %v", told, err)
+	}
+	RowsAreTheFile(t, s)
+	all, err := s.Audit(t.Context(), "", 1, 100)
+	events, known := s.tailEvents(1, 100)
+	if err != nil || !known || len(events) != 4 || len(all) != 4 {
+		t.Fatalf("in memory: %t, %d events of %d, %v", known, len(events), len(all), err)
+	}
+	if about := events[2].About; about.ID != more.ID {
+		t.Errorf("an event is about %+v", about)
+	}
+	if tail, known := s.tail.after(1); !known || !reflect.DeepEqual(tail, all) {
+		t.Errorf("in memory %v: %+v\nstored: %+v", known, tail, all)
+	}
+}
+
+// TestAnOlderCommitIsNotKept: another daemon's later one was heard of before this one's was answered.
+func TestAnOlderCommitIsNotKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(*memory)
+		kept      bool
+	}{
+		"nothing else":        {func(*memory) {}, true},
+		"its own change":      {func(m *memory) { m.forgetChanged(7, []string{"r"}) }, true},
+		"another request":     {func(m *memory) { m.forgetChanged(8, []string{"q"}) }, true},
+		"an earlier change":   {func(m *memory) { m.forgetChanged(6, []string{"r"}) }, true},
+		"a later change":      {func(m *memory) { m.forgetChanged(8, []string{"r"}) }, false},
+		"any later change":    {func(m *memory) { m.forgetChanged(8, []string{allRows}) }, false},
+		"unknown and a later": {func(m *memory) { m.forget(); m.forgetChanged(8, []string{"r"}) }, false},
+	} {
+		m := memory{rows: newRows()}
+		own := changes{rows: m.rows}
+		own.keep(permissions.Request{ID: "r"})
+		own.begin(7)
+		c.meanwhile(&m)
+		m.rows.commit(&own)
+		if _, kept := m.rows.get("r"); kept != c.kept {
+			t.Errorf("%s: it is kept: %t", name, kept)
+		}
+		m.forgetChanged(8, []string{"r"})
+		if _, kept := m.rows.get("r"); kept {
+			t.Errorf("%s: it is kept after a later change", name)
+		}
+	}
+}
+
+// TestTheEntriesInMemoryHaveNoGap, in whatever order they are heard of.
+func TestTheEntriesInMemoryHaveNoGap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var n tailEntries
+		var newest int64
+		for range rapid.IntRange(1, 9).Draw(t, "times") {
+			first, many := rapid.Int64Range(1, 20).Draw(t, "first"), rapid.Int64Range(0, 6).Draw(t, "many")
+			var more []permissions.Entry
+			for seq := range many {
+				more = append(more, permissions.Entry{Seq: first + seq})
+				newest = max(newest, first+seq)
+			}
+			before := len(n.list)
+			if joined := n.add(more); !joined && before == 0 {
+				t.Fatal("the first do not join")
+			}
+			for i, e := range n.list {
+				if e.Seq != n.list[0].Seq+int64(i) {
+					t.Fatalf("%+v", n.list)
+				}
+			}
+			if len(n.list) > 0 && n.list[len(n.list)-1].Seq != newest {
+				t.Fatalf("%d is not among %+v", newest, n.list)
+			}
+		}
+	})
+}
+
+// TestWhatAnotherDaemonHasJustChangedIsRead, by each of many who ask at the same time, also of what is not stored.
+func TestWhatAnotherDaemonHasJustChangedIsRead(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	s, other := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	s.server.others.Store(true)
+	same, changed := insert(t, s), insert(t, s)
+	if _, err := other.Apply(t.Context(), changed.ID, fayAllows()); err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	for n := range 60 {
+		asking.Go(func() {
+			id, want := same.ID, permissions.Pending
+			if n%3 == 0 {
+				id, want = changed.ID, permissions.Approved
+			}
+			if r, err := s.Read(t.Context(), id); err != nil || r.State != want {
+				t.Errorf("it is %s, %v", r.State, err)
+			}
+			if s.isCurrent(t.Context(), permissions.Request{ID: "none"}) {
+				t.Error("a request that is not stored is current")
+			}
+		})
+	}
+	asking.Wait()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s.isCurrent(gone, changed) {
+		t.Error("nothing is known after the end of a call")
 	}
 }

@@ -34,7 +34,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 		}
 	} else {
 		after := s.server.dropped()
-		if err := s.forgetChanged(ctx, t, after, math.MaxInt64, s.server.began-after-1); err != nil {
+		if _, err := s.forgetChanged(ctx, t, after, math.MaxInt64, s.server.began-after-1); err != nil {
 			return err
 		}
 	}
@@ -51,7 +51,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 		}
 	}
 	if t.seq != s.ledger.seq {
-		s.appended.wakeAll()
+		s.noteAppended(false)
 	}
 	s.ledger, s.version, s.tried = t.ledger, version, t.head
 	return nil
@@ -59,7 +59,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, version int64, stale bool) e
 
 const (
 	addChanges  = `INSERT INTO changes (version, what) VALUES ($1, $2)`
-	readChanges = `SELECT what FROM changes WHERE version > $1 AND version < $2`
+	readChanges = `SELECT version, what FROM changes WHERE version > $1 AND version < $2`
 	// maxChanges is how many commits of others are looked through, and keptChanges how many are kept.
 	maxChanges, keptChanges = 1000, `5000`
 )
@@ -94,25 +94,31 @@ func (s *Store) prefetchQueries(group []*writeJob) (all []statement) {
 // maxPrefetched is the number of writes of a group whose requests are prefetched.
 const maxPrefetched = 32
 
+// noted is what the commit of a version changed of what daemons have in memory.
+type noted struct {
+	version int64
+	what    []string
+}
+
 // forgetChanged drops from memory what the commits between two versions changed, of which there are so many, or all of it if that is not
-// known.
-func (s *Store) forgetChanged(ctx context.Context, from source, after, before, between int64) (err error) {
-	s.tail.drop()
-	var all [][]string
+// known. It returns the requests among it.
+func (s *Store) forgetChanged(ctx context.Context, from source, after, before, between int64) (ids []permissions.ID, err error) {
+	var all []noted
 	if between <= maxChanges {
-		all, err = collect(ctx, from, "", func(what *[]string) []any { return []any{list[string]{what}} }, readChanges, after, before)
+		fields := func(c *noted) []any { return []any{&c.version, list[string]{&c.what}} }
+		all, err = collect(ctx, from, "", fields, readChanges, after, before)
 	}
 	unknown := int64(len(all)) < between
 	if unknown {
 		s.forget()
 	}
-	for _, what := range all {
-		s.memory.forgetChanged(what)
+	for _, c := range all {
+		ids = append(ids, s.memory.forgetChanged(c.version, c.what)...)
 	}
-	if unknown || slices.ContainsFunc(all, func(what []string) bool { return slices.Contains(what, ofClosings) }) {
+	if unknown || slices.ContainsFunc(all, func(c noted) bool { return slices.Contains(c.what, ofClosings) }) {
 		s.server.noteClosed(after + between)
 	}
-	return err
+	return ids, err
 }
 
 // checkContinues returns nil if the audit goes on from the newest entry that this process knows, which only other daemons on the same
@@ -169,6 +175,15 @@ func (s *Store) auditedStop(ctx context.Context, from source) (by string, at tim
 	}
 	s.log.Error("stop removed behind daycared's back: it holds", "by", found[0].Actor)
 	return cmp.Or(found[0].Actor, stoppedByNobody), found[0].At, nil
+}
+
+// noteAppended wakes who waits for entries, at once if those are cached without a gap; else [Store.Follow], which runs, closes that first.
+func (s *Store) noteAppended(joined bool) {
+	if joined || s.server == nil || s.server.looked.Load() == nil {
+		s.appended.wakeAll()
+		return
+	}
+	signal(s.server.look)
 }
 
 // noteHalt publishes the stop, so that callers are refused without waiting for their turn.

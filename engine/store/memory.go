@@ -45,8 +45,8 @@ const (
 	ofClosings = "closed" // something ended that lets calls pass, which [Store.Follow] tells
 )
 
-// forgetChanged drops what a commit changed.
-func (m *memory) forgetChanged(what []string) {
+// forgetChanged drops what the commit of a version changed, unless it is of a later one. It returns the requests.
+func (m *memory) forgetChanged(version int64, what []string) (ids []permissions.ID) {
 	for _, one := range what {
 		switch one {
 		case allRows:
@@ -57,9 +57,11 @@ func (m *memory) forgetChanged(what []string) {
 			m.withoutUnheeded.drop()
 		case ofClosings:
 		default:
-			m.rows.drop(permissions.ID(one))
+			m.rows.drop(permissions.ID(one), version)
+			ids = append(ids, permissions.ID(one))
 		}
 	}
+	return ids
 }
 
 // rows caches the requests that were written last, with their copies, as of the last commit: a request is usually read, answered,
@@ -84,8 +86,9 @@ const maxReads = 1000
 // cachedRow is a request as it is in the file, and its copies if those are known. Nobody changes what it refers to.
 type cachedRow struct {
 	permissions.Request
-	copies []permissions.Copy // in the order of orderOfCopies
-	shown  bool               // copies are known
+	copies  []permissions.Copy // in the order of orderOfCopies
+	shown   bool               // copies are known
+	version int64              // of a commit, on a server: it is as of that one or a later one; 0: that is not known
 }
 
 func newRows() *rows {
@@ -141,13 +144,30 @@ func (m *rows) dropAll() {
 	defer m.mu.Unlock()
 	clear(m.reads)
 	m.lru.Purge()
+	if m.begun != nil {
+		m.begun.overtaken = true
+	}
 }
 
-func (m *rows) drop(id permissions.ID) {
+// drop drops a request that the commit of a version changed, unless it is of a later one.
+func (m *rows) drop(id permissions.ID, version int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if row, cached := m.lru.Peek(id); cached && row.version >= version {
+		return
+	}
 	delete(m.reads, id)
 	m.lru.Remove(id)
+	if m.begun != nil && m.begun.own[id] != nil && m.begun.version < version { // that one came after it
+		m.begun.own[id] = nil
+	}
+}
+
+// without returns those requests of a list that are not cached.
+func (m *rows) without(ids []permissions.ID) []permissions.ID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(ids, m.lru.Contains)
 }
 
 // reading notes that a request, or its copies, is about to be read, for [rows.put].
@@ -165,12 +185,12 @@ func (m *rows) reading(id permissions.ID) *rowRead {
 	return begun
 }
 
-// put caches a request that was read, unless it may have been changed meanwhile.
-func (m *rows) put(begun *rowRead, r permissions.Request) {
+// put caches a request that was read as of the commit of a version or later, unless it may have been changed meanwhile.
+func (m *rows) put(begun *rowRead, r permissions.Request, version int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, cached := m.lru.Get(r.ID); !cached && m.reads[r.ID] == begun && textLength(r) <= maxText {
-		m.lru.Add(r.ID, cachedRow{Request: clipped(r)})
+		m.lru.Add(r.ID, cachedRow{Request: clipped(r), version: version})
 	}
 }
 
@@ -188,6 +208,7 @@ func (m *rows) putCopies(begun *rowRead, copies []permissions.Copy) {
 func (m *rows) commit(c *changes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	overtaken := c.overtaken || m.begun != c && c.version > 0 // all was dropped meanwhile
 	m.end()
 	if c.all {
 		clear(m.reads)
@@ -197,9 +218,10 @@ func (m *rows) commit(c *changes) {
 		delete(m.reads, id)
 	}
 	for id, row := range c.own {
-		if row == nil || textLength(row.Request) > maxText {
+		if row == nil || overtaken || textLength(row.Request) > maxText {
 			m.lru.Remove(id)
 		} else {
+			row.version = c.version
 			m.lru.Add(id, *row)
 		}
 	}
@@ -211,16 +233,19 @@ type changes struct {
 	own     map[permissions.ID]*cachedRow // nil: dropped
 	all     bool                          // those of the cache are dropped
 	touched map[permissions.ID]bool       // whether cached or not
+
+	version   int64 // of the commit, on a server
+	overtaken bool  // later commits may have changed them
 }
 
-// begin says that a transaction's commit is under way, until [rows.commit] or [memory.forget]. Nothing changes c any more.
-func (c *changes) begin() {
+// begin says that a transaction's commit is under way, until [rows.commit] or [memory.forget]. Only [rows.drop] changes c any more.
+func (c *changes) begin(version int64) {
 	if c.rows == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun, c.ended = c, make(chan struct{})
+	c.version, c.begun, c.ended = version, c, make(chan struct{})
 }
 
 // touch notes that a request or a copy of it changed.
@@ -344,8 +369,8 @@ func (c *ofCallers[T]) drop() {
 	c.version++
 }
 
-// tailEntries are the entries of the daemon's chain that were committed last, without gaps: every reader of events reads them, and
-// the file only what is older. It is safe for concurrent use.
+// tailEntries are the entries of the daemon's chain that were committed last, without gaps, on a server also those of other daemons that
+// [Store.Follow] has read: every reader of events reads them, and the file only what is older. It is safe for concurrent use.
 type tailEntries struct {
 	mu   sync.Mutex
 	list []permissions.Entry
@@ -354,12 +379,25 @@ type tailEntries struct {
 // maxTail is how many entries are cached, at least: about as many as are committed within a few seconds.
 const maxTail = 4096
 
-func (n *tailEntries) add(more []permissions.Entry) {
+// add adds entries without gaps. Where some are missing between them and the cached ones, the later ones are cached, and it returns false.
+func (n *tailEntries) add(more []permissions.Entry) (joined bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.list = append(n.list, more...); len(n.list) >= 2*maxTail {
-		n.list = slices.Clone(n.list[len(n.list)-maxTail:])
+	first, then := n.list, more
+	if len(first) == 0 || len(then) > 0 && then[0].Seq < first[0].Seq {
+		first, then = then, first
 	}
+	if joined = len(then) == 0 || then[0].Seq <= first[len(first)-1].Seq+1; !joined {
+		n.list = then
+		return false
+	}
+	if len(then) > 0 {
+		first = append(first, then[min(int64(len(then)), first[len(first)-1].Seq+1-then[0].Seq):]...)
+	}
+	if n.list = first; len(first) >= 2*maxTail {
+		n.list = slices.Clone(first[len(first)-maxTail:])
+	}
+	return true
 }
 
 func (n *tailEntries) drop() {

@@ -55,9 +55,20 @@ type postgres struct {
 	inboxes        atomic.Pointer[string]     // see [Store.HasInbox]
 	leased         contact                    // of [Store.OpenAccount], which is called by one at a time
 
+	asking    sync.Mutex // guards the fields below
+	isAsking  bool
+	nextAsked *revisions // to be asked for; nil: none
+
 	closing context.Context //nolint:containedctx // it ends when the store is closed
 	close   context.CancelFunc
 	workers sync.WaitGroup
+}
+
+// revisions is one query of the revisions of requests, for all who ask for one before it is made.
+type revisions struct {
+	ids   []permissions.ID
+	found map[permissions.ID]int64
+	done  chan struct{} // closed when found is set
 }
 
 // contact is since when a daemon has reached the database whenever it tried. Only after a while others count as silent: the database may

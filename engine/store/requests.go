@@ -283,25 +283,66 @@ func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Reques
 	begun := s.rows.reading(id)
 	r, err := reading(ctx, s, func(from source) (permissions.Request, error) { return s.load(ctx, from, id) })
 	if err == nil && s.server != nil { // another daemon may have written it, of which there is more to be read soon
-		s.rows.put(begun, r)
+		s.rows.put(begun, r, 0)
 	}
 	return r, err
 }
 
-const readRevision = `SELECT revision FROM requests WHERE id = $1`
+const readRevisions = `SELECT id, revision FROM requests WHERE id IN (SELECT value FROM json_each($1))`
 
 // isCurrent reports whether a cached request is as it is in the store. Another daemon may have changed it a moment ago, and have told
 // somebody so who now asks this one.
 func (s *Store) isCurrent(ctx context.Context, r permissions.Request) bool {
-	if !s.server.hasOthers() {
+	at := s.server
+	if !at.hasOthers() || ctx.Value(permissions.AsKnown{}) != nil {
 		return true
 	}
-	revision := int64(-1)
-	err := s.readers.QueryRowContext(ctx, readRevision, r.ID).Scan(&revision)
-	return err == nil && revision == r.Revision
+	at.asking.Lock()
+	if at.nextAsked == nil {
+		at.nextAsked = &revisions{done: make(chan struct{})}
+	}
+	own := at.nextAsked
+	own.ids = append(own.ids, r.ID)
+	if !at.isAsking {
+		at.isAsking = true
+		go s.askRevisions()
+	}
+	at.asking.Unlock()
+	select {
+	case <-own.done:
+	case <-ctx.Done():
+		return false
+	}
+	revision, found := own.found[r.ID]
+	return found && revision == r.Revision
 }
 
-const readRequest = `SELECT ` + sealedRequest + ` FROM requests WHERE id = $1`
+// askRevisions makes the queries that somebody waits for, one at a time.
+func (s *Store) askRevisions() {
+	for at := s.server; ; {
+		at.asking.Lock()
+		next := at.nextAsked
+		at.nextAsked, at.isAsking = nil, next != nil
+		at.asking.Unlock()
+		if next == nil {
+			return
+		}
+		fields := func(r *permissions.Request) []any { return []any{&r.ID, &r.Revision} }
+		all, err := collect(at.closing, s.readers, "", fields, readRevisions, list[permissions.ID]{&next.ids})
+		if next.found = map[permissions.ID]int64{}; err == nil { // else each reads its request itself
+			for _, r := range all {
+				next.found[r.ID] = r.Revision
+			}
+		}
+		close(next.done)
+	}
+}
+
+const (
+	readRequest = `SELECT ` + sealedRequest + ` FROM requests WHERE id = $1`
+
+	readRequestsOf = `SELECT ` + sealedRequest + ` FROM requests WHERE id IN (SELECT value FROM json_each($1))`
+)
 
 // load reads one request by its id, or refuses.
 func (s *Store) load(ctx context.Context, from source, id permissions.ID) (permissions.Request, error) {

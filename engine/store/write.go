@@ -177,15 +177,16 @@ func (s *Store) transact(ctx context.Context, t *tx, ahead []statement, do func(
 	if err != nil {
 		return err
 	}
-	t.rows.begin()
-	if t.pipelined {
+	if !t.pipelined {
+		t.rows.begin(0)
+		_, err = conn.ExecContext(ctx, "COMMIT")
+	} else {
+		t.rows.begin(s.server.began)
 		end := []statement{{text: "COMMIT"}}
 		if s.server.hasOthers() {
 			end = append(end, statement{text: notifyOthers, args: []any{s.server.id}, hint: true})
 		}
 		err = t.send(ctx, end...)
-	} else {
-		_, err = conn.ExecContext(ctx, "COMMIT")
 	}
 	committed = err == nil
 	if s.server != nil {
@@ -255,7 +256,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	if err == nil {
 		reachPoint("group.after", len(group))
 		s.rows.commit(&t.rows)
-		s.tail.add(t.entries)
+		joined := s.tail.add(t.entries)
 		if t.granted {
 			s.liveGrants.drop()
 		}
@@ -263,10 +264,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 			s.withoutUnheeded.drop()
 		}
 		if t.seq != s.ledger.seq { // readers find the entries
-			s.appended.wakeAll()
-		}
-		if s.server != nil && s.server.isOutdated() {
-			s.forget()
+			s.noteAppended(joined)
 		}
 		s.ledger = t.ledger
 		if t.marks {
