@@ -409,6 +409,59 @@ func TestADamagedRowHoldsUpNothing(t *testing.T) {
 	}
 }
 
+// outrunStore has a request as this daemon knew it before another one settled it.
+type outrunStore struct {
+	engine.Store
+	was  atomic.Pointer[permissions.Request]
+	ends chan struct{} // a copy was shown or failed
+}
+
+func (s *outrunStore) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
+	if was := s.was.Load(); ctx.Value(permissions.AsKnown{}) != nil && was != nil && was.ID == id {
+		return *was, nil
+	}
+	return s.Store.Read(ctx, id)
+}
+
+func (s *outrunStore) MarkShown(ctx context.Context, c permissions.Copy, was string) error {
+	defer func() { s.ends <- struct{}{} }()
+	return s.Store.MarkShown(ctx, c, was)
+}
+
+func (s *outrunStore) MarkFailed(ctx context.Context, c permissions.Copy) error {
+	defer func() { s.ends <- struct{}{} }()
+	return s.Store.MarkFailed(ctx, c)
+}
+
+// TestNoCardIsSentOfWhatAnotherDaemonSettledAMomentAgo, of which this one has not heard.
+func TestNoCardIsSentOfWhatAnotherDaemonSettledAMomentAgo(t *testing.T) {
+	m, outrun := connectortest.NewMemory(fayAt("memory"), nil), &outrunStore{ends: make(chan struct{}, 100)}
+	st := &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+	st.through = func(rows engine.Store) engine.Store { outrun.Store = rows; return outrun }
+	st.holds = func(ctx context.Context) error {
+		if outrun.was.Load() != nil {
+			return nil
+		}
+		r, err := st.rows.Pending(ctx, "", "", 1)
+		if err != nil || len(r) != 1 {
+			return errors.Join(err, errors.New("no request is pending"))
+		}
+		outrun.was.Store(&r[0])
+		_, err = st.rows.Apply(ctx, r[0].ID, permissions.Withdraw{By: "sam", At: time.Now()})
+		return errors.Join(err, errors.New("another daemon may have the chats"))
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	st.ask(t.Context(), network("x"))
+	<-outrun.ends
+	if all := m.Copies(); len(all) > 0 {
+		t.Errorf("it was sent: %+v", all)
+	}
+	if r, err := st.rows.Read(t.Context(), outrun.was.Load().ID); err != nil || r.State != permissions.Cancelled {
+		t.Errorf("it is %s, %v", r.State, err)
+	}
+}
+
 // TestNothingIsSentWhereAnotherDaemonMayHaveTheChats: each card, edit and notice waits until it is certain that none has.
 func TestNothingIsSentWhereAnotherDaemonMayHaveTheChats(t *testing.T) {
 	f := newPhone(fay, "fays-phone")

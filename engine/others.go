@@ -67,7 +67,7 @@ func (o *others) ApplyEntries(ctx context.Context, list []permissions.Entry) err
 		}
 	}
 	slices.Sort(ids)
-	o.registry.Changed(ctx, slices.Compact(ids))
+	o.registry.Changed(context.WithValue(ctx, permissions.AsKnown{}, true), slices.Compact(ids)) // they were just read
 	for _, e := range list {
 		if e.Type == permissions.RequestCreated {
 			o.Reconsider(e.Request)

@@ -120,8 +120,7 @@ func (c *dispatcher) run(ctx context.Context) error {
 
 // read returns a request with its copies; there is false if the row is gone, was never opened, or is unreadable.
 func (d *Dispatch) read(ctx context.Context, id permissions.ID) (r permissions.Request, copies []permissions.Copy, there bool, err error) {
-	known := context.WithValue(ctx, permissions.AsKnown{}, true) // a later change is heard of
-	if r, err = d.store.Read(known, id); err == nil {
+	if r, err = d.store.Read(ctx, id); err == nil {
 		copies, err = d.store.Copies(ctx, id)
 	}
 	if permissions.AsRefusal(err) != nil || errors.Is(err, permissions.ErrRow) {
@@ -132,7 +131,8 @@ func (d *Dispatch) read(ctx context.Context, id permissions.ID) (r permissions.R
 
 // assign puts a request into the lanes of its outdated copies, and starts new lanes.
 func (c *dispatcher) assign(ctx context.Context, id permissions.ID, group *errgroup.Group) error {
-	r, copies, _, err := c.service.read(ctx, id)
+	known := context.WithValue(ctx, permissions.AsKnown{}, true) // each lane reads it again before it shows it
+	r, copies, _, err := c.service.read(known, id)
 	for _, cp := range copies {
 		if !c.isStale(r, cp) {
 			continue

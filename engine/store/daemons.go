@@ -253,10 +253,12 @@ func (s *Store) followOnce(ctx context.Context, told func(context.Context, []per
 		var list []permissions.Entry
 		known := at.known.Load()
 		version := known
+		s.rows.followNews(true) // before the snapshot
 		err := s.read(ctx, func(from source) (err error) {
 			version, list, err = s.readNews(ctx, from, known)
 			return err
 		})
+		s.rows.followNews(false)
 		if err != nil {
 			return err
 		}
@@ -266,7 +268,7 @@ func (s *Store) followOnce(ctx context.Context, told func(context.Context, []per
 			if err := s.checkFollows(list); err != nil {
 				return err
 			}
-			if err := told(context.WithValue(ctx, permissions.AsKnown{}, true), at.entries.ofOthers(list)); err != nil {
+			if err := told(ctx, at.entries.ofOthers(list)); err != nil {
 				return err
 			}
 			s.noteKnown(list)
@@ -300,6 +302,7 @@ func (s *Store) readNews(ctx context.Context, from source, known int64) (version
 		return 0, nil, err
 	}
 	at.forgot.Store(version)
+	reachPoint("news", len(ids))
 	if err := s.preload(ctx, from, ids, version); err != nil {
 		s.log.Debug("read what other daemons changed: it is read when needed", "err", err)
 	}
@@ -319,23 +322,23 @@ func (s *Store) readNews(ctx context.Context, from source, known int64) (version
 	return version, list, nil
 }
 
-// maxPreloaded is how many requests that others changed are read at once.
+// maxPreloaded is how many requests that others changed are read at once. Where it was more, they are read when needed.
 const maxPreloaded = 500
 
-// preload caches requests that others changed, with their copies, as of a version.
+// preload caches requests that others changed, with their copies, as the snapshot of a version has them.
 func (s *Store) preload(ctx context.Context, from source, ids []permissions.ID, version int64) error {
 	slices.Sort(ids)
 	ids = s.rows.without(slices.Compact(ids))
 	if len(ids) == 0 || len(ids) > maxPreloaded {
 		return nil
 	}
-	begun := make(map[permissions.ID]*rowRead, len(ids))
-	for _, id := range ids {
-		begun[id] = s.rows.reading(id)
-	}
-	found, _, err := s.many(ctx, from, readRequestsOf, list[permissions.ID]{&ids})
-	if err != nil {
+	found, _, err := s.many(ctx, from, readShort, list[permissions.ID]{&ids}, maxText)
+	if err != nil || len(found) == 0 {
 		return err
+	}
+	ids = ids[:0]
+	for _, r := range found {
+		ids = append(ids, r.ID)
 	}
 	copies, err := s.copies(ctx, from, "a copy", readCopiesOfMany, list[permissions.ID]{&ids})
 	if err != nil {
@@ -346,8 +349,7 @@ func (s *Store) preload(ctx context.Context, from source, ids []permissions.ID, 
 		of[c.Request] = append(of[c.Request], c)
 	}
 	for _, r := range found {
-		s.rows.put(begun[r.ID], r, version)
-		s.rows.putCopies(begun[r.ID], of[r.ID])
+		s.rows.putNews(r, of[r.ID], version)
 	}
 	return nil
 }

@@ -455,6 +455,133 @@ func TestWhatOthersChangedIsReadAtOnce(t *testing.T) {
 	}
 }
 
+// TestWhatChangedAfterTheSnapshotIsNotHidden by an older row that is put into memory later.
+func TestWhatChangedAfterTheSnapshotIsNotHidden(t *testing.T) {
+	copied := func(id permissions.ID) []permissions.Copy {
+		return []permissions.Copy{{Request: id, Person: "fay", Connector: "telegram"}}
+	}
+	for name, c := range map[string]struct {
+		meanwhile func(ctx context.Context, s, other *Store, id permissions.ID) error
+		kept      bool // in memory, with its copies
+	}{
+		"nothing": {func(context.Context, *Store, *Store, permissions.ID) error { return nil }, true},
+		"another request changed": {func(_ context.Context, s, other *Store, _ permissions.ID) error {
+			insert(t, other)
+			insert(t, s)
+			return nil
+		}, true},
+		"the other daemon allowed it, and this one writes": {func(ctx context.Context, s, other *Store, id permissions.ID) error {
+			_, err := other.Apply(ctx, id, fayAllows())
+			insert(t, s)
+			return err
+		}, false},
+		"the other daemon shows it, and this one writes": {func(ctx context.Context, s, other *Store, id permissions.ID) error {
+			err := other.AddCopies(ctx, copied(id))
+			insert(t, s)
+			return err
+		}, false},
+		"this daemon allowed it": {func(ctx context.Context, s, _ *Store, id permissions.ID) error {
+			_, err := s.Apply(ctx, id, fayAllows())
+			return err
+		}, false},
+		"this daemon shows it": {func(ctx context.Context, s, _ *Store, id permissions.ID) error { return s.AddCopies(ctx, copied(id)) }, false},
+		"the other daemon shows all again, and this one writes": {func(ctx context.Context, s, other *Store, _ permissions.ID) error {
+			_, err := other.ShowAgain(ctx, "telegram", false)
+			insert(t, s)
+			return err
+		}, false},
+		"this daemon shows all again": {func(ctx context.Context, s, _ *Store, _ permissions.ID) error {
+			_, err := s.ShowAgain(ctx, "telegram", false)
+			return err
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var meanwhile func()
+			OnPoint = func(point string, _ int) {
+				if do := meanwhile; point == "news" && do != nil {
+					meanwhile = nil
+					do()
+				}
+			}
+			t.Cleanup(func() { OnPoint = nil })
+			url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+			s, other := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+			s.server.others.Store(true)
+			other.server.others.Store(true)
+			r := insert(t, other)
+			meanwhile = func() {
+				if err := c.meanwhile(t.Context(), s, other, r.ID); err != nil {
+					t.Error(err)
+				}
+			}
+			err := s.followOnce(t.Context(), func(context.Context, []permissions.Entry) error { return nil })
+			if err != nil || meanwhile != nil {
+				t.Fatalf("followed: %v; nothing was changed meanwhile: %t", err, meanwhile != nil)
+			}
+			if row, cached := s.rows.get(r.ID); c.kept && (!cached || !row.shown) {
+				t.Errorf("it is in memory: %t, with its copies: %t", cached, row.shown)
+			}
+			RowsAreTheFile(t, s)
+			var refused *permissions.Refusal
+			if _, err := s.Apply(t.Context(), r.ID, permissions.Withdraw{By: "fay", At: time.Now()}); err != nil && !errors.As(err, &refused) &&
+				!errors.Is(err, permissions.ErrSettled) {
+				t.Errorf("withdrawn: %v", err)
+			}
+			if damage := s.damage.Load(); damage != nil {
+				t.Error(damage)
+			}
+		})
+	}
+}
+
+// TestACopyThatIsWrittenIsNotHidden by a row that is read, with its copies, while the commit is under way.
+func TestACopyThatIsWrittenIsNotHidden(t *testing.T) {
+	m := newRows()
+	own := changes{rows: m}
+	own.keepCopy(permissions.Copy{Request: "r", Person: "fay", Connector: "telegram"})
+	m.followNews(true)
+	m.putNews(permissions.Request{ID: "r"}, nil, 6)
+	own.begin(7)
+	m.commit(&own)
+	if row, cached := m.get("r"); cached && row.shown {
+		t.Errorf("its copies are in memory as %+v", row.copies)
+	}
+}
+
+// TestLongRequestsOfOthersAreReadWhenNeeded: they would fill the memory.
+func TestLongRequestsOfOthersAreReadWhenNeeded(t *testing.T) {
+	url, path := emptyDatabase(t), filepath.Join(t.TempDir(), "daycared.db")
+	s, other := openOn(t.Context(), t, path, url), openOn(t.Context(), t, path, url)
+	other.server.others.Store(true)
+	long := newAsk()
+	long.Request.Details = strings.Repeat("x", maxText+1)
+	long.Request.Digest = permissions.ComputeDigest(long.Request)
+	if _, _, err := other.Open(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	short := insert(t, other)
+	err := s.read(t.Context(), func(from source) error {
+		found, _, err := s.many(t.Context(), from, readShort, list[permissions.ID]{&[]permissions.ID{long.Request.ID, short.ID}}, maxText)
+		if len(found) != 1 || found[0].ID != short.ID {
+			t.Errorf("read: %+v", found)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	err = s.followOnce(t.Context(), func(ctx context.Context, _ []permissions.Entry) error {
+		r, err := s.Read(ctx, long.Request.ID)
+		if r.Details != long.Request.Details {
+			t.Errorf("its text has %d bytes", len(r.Details))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAnOlderCommitIsNotKept: another daemon's later one was heard of before this one's was answered.
 func TestAnOlderCommitIsNotKept(t *testing.T) {
 	for name, c := range map[string]struct {

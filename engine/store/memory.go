@@ -75,6 +75,13 @@ type rows struct {
 	begun *changes                    // of the commit under way: who reads from the file may see them already
 	ended chan struct{}               // closed when that commit has ended
 	reads map[permissions.ID]*rowRead // since when nobody has changed what was or is being read
+	news  *news                       // of the snapshot that [Store.Follow] reads; nil: it reads none
+}
+
+// news is what was changed since a snapshot of all daemons' commits began to be read.
+type news struct {
+	changed map[permissions.ID]int64 // the version of the last commit that changed a request or a copy of it
+	all     bool                     // all of them
 }
 
 // rowRead is a read of a request that nobody has changed since it began.
@@ -142,10 +149,34 @@ func (m *rows) forget() {
 func (m *rows) dropAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.reads)
-	m.lru.Purge()
+	m.purge()
 	if m.begun != nil {
 		m.begun.overtaken = true
+	}
+}
+
+// purge drops all that is cached. The lock is held.
+func (m *rows) purge() {
+	clear(m.reads)
+	m.lru.Purge()
+	if m.news != nil {
+		m.news.all = true
+	}
+}
+
+// note notes that the commit of a version changed a request. The lock is held.
+func (m *rows) note(id permissions.ID, version int64) {
+	if m.news != nil {
+		m.news.changed[id] = max(m.news.changed[id], version)
+	}
+}
+
+// followNews is called before a snapshot begins, with true, and with false when nothing of it is cached any more.
+func (m *rows) followNews(begins bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.news = nil; begins {
+		m.news = &news{changed: map[permissions.ID]int64{}}
 	}
 }
 
@@ -153,6 +184,7 @@ func (m *rows) dropAll() {
 func (m *rows) drop(id permissions.ID, version int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.note(id, version)
 	if row, cached := m.lru.Peek(id); cached && row.version >= version {
 		return
 	}
@@ -185,12 +217,22 @@ func (m *rows) reading(id permissions.ID) *rowRead {
 	return begun
 }
 
-// put caches a request that was read as of the commit of a version or later, unless it may have been changed meanwhile.
-func (m *rows) put(begun *rowRead, r permissions.Request, version int64) {
+// put caches a request that was read, unless it may have been changed meanwhile.
+func (m *rows) put(begun *rowRead, r permissions.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, cached := m.lru.Get(r.ID); !cached && m.reads[r.ID] == begun && textLength(r) <= maxText {
-		m.lru.Add(r.ID, cachedRow{Request: clipped(r), version: version})
+		m.lru.Add(r.ID, cachedRow{Request: clipped(r)})
+	}
+}
+
+// putNews caches a request and its copies as the snapshot of a version has them, unless a later commit is known to have changed them.
+func (m *rows) putNews(r permissions.Request, copies []permissions.Copy, version int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	changed := m.news == nil || m.news.all || m.news.changed[r.ID] > version
+	if _, cached := m.lru.Get(r.ID); !cached && !changed && textLength(r) <= maxText {
+		m.lru.Add(r.ID, cachedRow{Request: clipped(r), copies: slices.Clip(copies), shown: true, version: version})
 	}
 }
 
@@ -211,11 +253,18 @@ func (m *rows) commit(c *changes) {
 	overtaken := c.overtaken || m.begun != c && c.version > 0 // all was dropped meanwhile
 	m.end()
 	if c.all {
-		clear(m.reads)
-		m.lru.Purge()
+		m.purge()
 	}
 	for id := range c.touched {
 		delete(m.reads, id)
+		m.note(id, c.version)
+		if _, own := c.own[id]; own {
+			continue
+		}
+		if row, cached := m.lru.Peek(id); cached && row.shown { // it was read meanwhile, and a copy of it changed
+			row.copies, row.shown = nil, false
+			m.lru.Add(id, row)
+		}
 	}
 	for id, row := range c.own {
 		if row == nil || overtaken || textLength(row.Request) > maxText {

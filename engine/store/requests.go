@@ -283,7 +283,7 @@ func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Reques
 	begun := s.rows.reading(id)
 	r, err := reading(ctx, s, func(from source) (permissions.Request, error) { return s.load(ctx, from, id) })
 	if err == nil && s.server != nil { // another daemon may have written it, of which there is more to be read soon
-		s.rows.put(begun, r, 0)
+		s.rows.put(begun, r)
 	}
 	return r, err
 }
@@ -341,7 +341,9 @@ func (s *Store) askRevisions() {
 const (
 	readRequest = `SELECT ` + sealedRequest + ` FROM requests WHERE id = $1`
 
-	readRequestsOf = `SELECT ` + sealedRequest + ` FROM requests WHERE id IN (SELECT value FROM json_each($1))`
+	// readShort leaves out requests with long texts before their rows are read.
+	readShort = `SELECT ` + sealedRequest + ` FROM requests WHERE id IN (SELECT value FROM json_each($1)) ` +
+		`AND octet_length(input) + octet_length(calls) + octet_length(details) + octet_length(was) <= $2`
 )
 
 // load reads one request by its id, or refuses.
