@@ -101,7 +101,7 @@ func ReadCall(r permissions.Request, c permissions.Call) permissions.CallReading
 	if takesCommands(c.Tool) {
 		in.stdin = append(in.stdin, in.typed...)
 	}
-	for _, text := range in.stdin {
+	for _, text := range append(in.stdin, in.perhaps...) {
 		f.withoutUnread(func(f *finder) { f.addCommand(text, folder, 0) })
 	}
 	if effect == permissions.DoesOther || effect == permissions.DoesExecute ||
@@ -152,6 +152,7 @@ type input struct {
 	commands, code, queries, paths []string
 	stdin                          []string
 	typed                          []string // what is a command for a tool that is like a shell
+	perhaps                        []string // words of a command that may be commands of their own
 	writes                         []string // folders that our run_command may write to
 	folder                         string   // where the command runs; Computed if several are named
 	titled                         bool     // it is only a title: the agent says nothing else of its call
@@ -178,6 +179,7 @@ var (
 // Suspected returns the commands and files that the input of a tool that is not known names, at any depth.
 func Suspected(tool string, text json.RawMessage) (commands, files []string) {
 	in := readInput(text)
+	in.commands = append(in.commands, in.perhaps...)
 	if takesCommands(tool) {
 		in.commands = slices.Concat(in.commands, in.stdin, in.typed)
 	}
@@ -238,11 +240,14 @@ func (in *input) read(name string, value any) {
 		text, are := words(v)
 		if are && slices.Contains(commandNames, name) {
 			if in.commands = append(in.commands, text); !listsCommands(name, v) {
+				if name != "argv" {
+					in.perhaps = append(in.perhaps, mayListCommands(v)...)
+				}
 				return
 			}
 		} else if are && slices.Contains(typedNames, name) && name != "code" {
 			if name != "args" { // those are added with their program
-				in.typed = append(in.typed, text)
+				in.typed = append(append(in.typed, text), mayListCommands(v)...)
 			}
 			if !listsCommands(name, v) {
 				name = ""
@@ -283,19 +288,22 @@ func (in *input) readArguments(members map[string]any) {
 	}
 }
 
-// listsCommands reports whether the words of a member's list may be commands, each by itself, instead of one.
+// listsCommands reports whether the words of a member's list are commands, each by itself, instead of one: no program's name has a blank.
 func listsCommands(name string, list []any) bool {
-	blanks, options := 0, 0
+	return name != "args" && (strings.HasPrefix(name, "commands") || strings.Contains(list[0].(string), " "))
+}
+
+// mayListCommands returns the words of a list that may be commands: an option makes it one.
+func mayListCommands(list []any) (all []string) {
 	for _, item := range list {
-		if strings.Contains(item.(string), " ") {
-			blanks++
-		}
-		if strings.HasPrefix(item.(string), "-") {
-			options++
+		switch word := item.(string); {
+		case strings.HasPrefix(word, "-"):
+			return nil
+		case strings.Contains(word, " "):
+			all = append(all, word)
 		}
 	}
-	return name != "args" && (strings.HasPrefix(name, "commands") || strings.Contains(list[0].(string), " ") ||
-		name != "argv" && blanks > 0 && options == 0)
+	return all
 }
 
 func (in *input) text(name, text string) {
