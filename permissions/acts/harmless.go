@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // Workspace is the folder that an agent works in.
@@ -436,19 +438,39 @@ func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, fol
 	switch d.Verb {
 	case Runs:
 		return d.Folder == "" && d.Altered == "" && w.WhyNotHarmless(ReadCommand(d.Command, folder)) == ""
-	case Lists:
-		return d.ListsWithin() && each(reads)
-	case Views:
-		return each(reads)
+	case Lists, Views:
+		return d.WhyWider() == "" && each(reads)
 	case Writes, Patches:
 		return each(writes)
 	}
 	return d.Verb == HasNoEffect
 }
 
-// ListsWithin reports whether the pattern of [Lists] finds files in the named folder only.
-func (d ToolUse) ListsWithin() bool {
-	return !filepath.IsAbs(d.Pattern) && !leaves.MatchString(d.Pattern) && !strings.HasPrefix(d.Pattern, "~")
+// WhyWider returns why the pattern of [Lists] or [Views] may find more than usual files in the named folder; empty: it does not.
+func (d ToolUse) WhyWider() string {
+	if filepath.IsAbs(d.Pattern) || leaves.MatchString(d.Pattern) || strings.HasPrefix(d.Pattern, "~") ||
+		d.Verb == Views && strings.TrimLeft(d.Pattern, "-:") != d.Pattern { // an option, or how git names files elsewhere
+		return "its pattern may leave the folder"
+	}
+	if d.Verb == Views && slices.ContainsFunc(patternsIn(d.Pattern), FindsSecrets) {
+		return "its pattern of names may find files that look like secrets"
+	}
+	return ""
+}
+
+// patternsIn returns the patterns that tools may read in one: some split it at spaces and commas. One that begins with ! leaves files out.
+func patternsIn(text string) (all []string) {
+	for _, part := range append(strings.Fields(text), text) {
+		if !strings.Contains(part, "{") {
+			all = append(all, strings.Split(part, ",")...)
+		}
+		for _, word := range alternatives(&syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: part}}}) {
+			if all = append(all, word.Lit()); strings.ContainsAny(word.Lit(), "{}") { // it may be any
+				all = append(all, "*")
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(part string) bool { return strings.HasPrefix(part, "!") })
 }
 
 // leaves matches glob patterns that may lead out of the folder: by "..", also one that is escaped or put together by braces, or by an

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ type ToolUse struct {
 	Altered      string   // of Runs: what the agent may run instead of Command
 	Folder       string   // of Runs: where it begins, in the call's folder
 	Names        []string // of Views, Lists, Writes and Patches, and of Calls those that are read: files, in the call's folder
-	Pattern      string   // of Lists
+	Pattern      string   // of Lists, and of Views: which files a search is for
 	Host         string   // of Fetches, with its port unless that is 80 or 443; empty if the address has none
 	Tool         string   // of Calls and HasNoEffect: SERVER/NAME, or the name of a tool that has no server
 	Others       []string // of Calls: what else that name may stand for
@@ -56,8 +57,8 @@ const (
 )
 
 // knownTools lists the tools whose input describes their whole effect: dialects, tools, verb, the member with the object, and irrelevant
-// members. A member @NAME names the folder of a command. Codex's hooks do not know in which folder a command runs, and the shells of
-// Copilot CLI, Cursor and VS Code keep state between commands.
+// members. A member @NAME names the folder of a command, and *NAME is a pattern of the names of files that are searched. Codex's hooks do
+// not know in which folder a command runs, and the shells of Copilot CLI, Cursor and VS Code keep state between commands.
 //
 //go:embed tools.txt
 var knownTools string
@@ -201,7 +202,7 @@ func readToolUse(verb Verb, names []string, given json.RawMessage) (d ToolUse, o
 		return d, false
 	}
 	for name := range input {
-		if !slices.Contains(names, name) && !slices.Contains(names, "@"+name) {
+		if !slices.ContainsFunc(names, func(of string) bool { return strings.TrimLeft(of, "@*") == name }) {
 			return d, false
 		}
 	}
@@ -240,8 +241,18 @@ func readToolUse(verb Verb, names []string, given json.RawMessage) (d ToolUse, o
 		return d, ok
 	case Lists:
 		d.Names, d.Pattern = []string{what}, text("pattern")
+		if folder := path.Dir(d.Pattern[:strings.IndexAny(d.Pattern+"*", "*?[{")] + "x"); folder != "." { // it may be a link
+			d.Names = append(d.Names, path.Join(what, folder))
+		}
 	case Views, Writes:
 		d.Names = []string{what}
+		for _, name := range names {
+			if member, is := strings.CutPrefix(name, "*"); is && input[member] != nil {
+				if d.Pattern = text(member); d.Pattern == "" {
+					return d, false
+				}
+			}
+		}
 	case Fetches:
 		d.Host = HostOf(what)
 	}

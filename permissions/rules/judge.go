@@ -352,14 +352,17 @@ func (j *judge) readItems() {
 			}
 			search := namesSearch(j.Tool)
 			for _, name := range d.Names {
+				if name == "" && search && j.Dialect == "gemini" { // it may search other folders that it was given, too
+					j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{"/"}}, name: "/", search: true, hidden: true})
+				}
 				if name == "" && (search || d.Verb == acts.Lists) { // in the folder of the call
 					name = "."
 				}
 				a := &acts.Act{Kind: acts.Read, Words: []string{name}, In: []string{folder}}
 				j.items = append(j.items, item{kind: k, act: a, name: name, search: search})
 			}
-			if !d.ListsWithin() {
-				j.addDoubt("its pattern may leave the folder")
+			if why := d.WhyWider(); why != "" {
+				j.addDoubt(why)
 			}
 			return
 		case acts.Fetches:

@@ -75,6 +75,60 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 	}
 }
 
+// TestTheSearchToolsOfAgentsOnlyReadInTheirFolder: each in the form that its agent mostly uses. A pattern of names only leaves files out.
+func TestTheSearchToolsOfAgentsOnlyReadInTheirFolder(t *testing.T) {
+	reading, guarded := rulesOf(t, Rule{Use: "builtin:read-only"}),
+		rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Deny: []string{"read ./secrets/**", "read /srv/far/**"}})
+	for _, c := range []struct {
+		dialect, tool, input string
+		want, guarded        Effect // with no rule that denies, and with two
+	}{
+		{"claude-code", "Grep", `{"pattern":"x","glob":"*.go","output_mode":"content","-n":true,"context":3}`, Allow, ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"src/**/*.{ts,tsx}","path":"src"}`, Allow, Allow},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"*.go, !*_test.go","path":"src"}`, Allow, Allow},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"*.go","path":"secrets"}`, Allow, Deny},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"*.go","path":"out"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"../*"}`, "", ""}, {"claude-code", "Grep", `{"pattern":"x","glob":"~/*.go"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"/etc/*.go"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"{a,/etc}/b.go"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"--pre=sh"}`, "", ""}, {"claude-code", "Grep", `{"pattern":"x","glob":["*.go"]}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":".env"}`, "", ""}, {"claude-code", "Grep", `{"pattern":"x","glob":".{env,x}"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":".env *.go"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"!x,.env"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"**/*.[pk]e[my]"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"{.e}nv"}`, "", ""},
+		{"claude-code", "Grep", `{"pattern":"x","glob":"*.go","pre":"x"}`, "", ""},
+		{"claude-code", "LS", `{"path":"src","ignore":["*.go"]}`, Allow, Allow},
+		{"claude-code", "Glob", `{"pattern":"out/*"}`, "", ""}, {"claude-code", "Glob", `{"pattern":"src/*.go"}`, Allow, Allow},
+		{"opencode", "grep", `{"pattern":"x"}`, Allow, ""},
+		{"opencode", "grep", `{"pattern":"x","path":"src","include":"*.{ts,tsx}"}`, Allow, Allow},
+		{"opencode", "glob", `{"pattern":"**/*.go"}`, Allow, Allow}, {"opencode", "list", `{}`, Allow, Allow},
+		{"opencode", "list", `{"path":"/etc"}`, "", ""},
+		{"copilot", "grep", `{"pattern":"x","path":"src","glob":"*.go"}`, Allow, Allow}, {"copilot", "rg", `{"pattern":"x"}`, Allow, ""},
+		{"copilot", "rg", `{"pattern":"x","path":"/etc"}`, "", ""}, {"copilot", "glob", `{"pattern":"**"}`, Allow, Allow},
+		{"gemini", "grep_search", `{"pattern":"x"}`, Allow, ""},
+		{"gemini", "grep_search", `{"pattern":"x","dir_path":"src","include_pattern":"*.go","names_only":true}`, Allow, Allow},
+		{"gemini", "grep_search", `{"pattern":"x","include_pattern":":/"}`, "", ""},
+		{"gemini", "search_file_content", `{"pattern":"x","dir_path":"src","include":"*.go"}`, Allow, Allow},
+		{"gemini", "glob", `{"pattern":"**/*.go","case_sensitive":true}`, Allow, Allow}, {"gemini", "glob", `{"pattern":"out/*"}`, "", ""},
+		{"gemini", "list_directory", `{"dir_path":".","ignore":["x"]}`, Allow, Allow},
+	} {
+		call := Call{Dialect: c.dialect, Tool: c.tool, Input: json.RawMessage(c.input), Folder: shop, Root: shop, Resolve: links(shop)}
+		v, guards := reading.Judge(call), guarded.Judge(call)
+		if v.Effect != c.want || guards.Effect != c.guarded {
+			t.Errorf("%s %s %s is %q, and %q; %v %v", c.dialect, c.tool, c.input, v.Effect, guards.Effect, v.Reasons, guards.Reasons)
+		}
+	}
+	far := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Deny: []string{"read /srv/far/**"}})
+	for dialect, want := range map[string]Effect{"gemini": "", "copilot": Allow} { // Gemini CLI may search more folders than the call's
+		tool := map[string]string{"gemini": "grep_search", "copilot": "grep"}[dialect]
+		call := Call{Dialect: dialect, Tool: tool, Input: json.RawMessage(`{"pattern":"x"}`), Folder: shop, Root: shop, Resolve: links(shop)}
+		if v := far.Judge(call); v.Effect != want {
+			t.Errorf("of %s %s is %q; %v", dialect, tool, v.Effect, v.Reasons)
+		}
+	}
+}
+
 // TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles: comparing two folders reads the files of one name in both, and with a file the one
 // of its name. Moving a folder takes its files to where no rule names them. Here a name with a dot is that of a file, and others may be
 // folders.
