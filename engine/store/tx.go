@@ -218,7 +218,8 @@ func (b *broadcast) wakeAll() {
 }
 
 // OnPoint is called, if set, before each commit ("group.before"), after it but before any caller returns ("group.after"), with the number
-// of writes, before each read transaction ("read"), and before what others changed is read and cached ("news"). Only tests set it, before a store is opened.
+// of writes, before each read transaction ("read"), and before what others changed is read and cached ("news"). Only tests set it, before a
+// store is opened.
 var OnPoint func(point string, writes int)
 
 func reachPoint(point string, writes int) {

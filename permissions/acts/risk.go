@@ -290,13 +290,14 @@ func (in *input) readArguments(members map[string]any) {
 
 // listsCommands reports whether the words of a member's list are commands, each by itself, instead of one: no program's name has a blank.
 func listsCommands(name string, list []any) bool {
-	return name != "args" && (strings.HasPrefix(name, "commands") || strings.Contains(list[0].(string), " "))
+	first, _ := list[0].(string)
+	return name != "args" && (strings.HasPrefix(name, "commands") || strings.Contains(first, " "))
 }
 
 // mayListCommands returns the words of a list that may be commands: an option makes it one.
 func mayListCommands(list []any) (all []string) {
 	for _, item := range list {
-		switch word := item.(string); {
+		switch word, _ := item.(string); {
 		case strings.HasPrefix(word, "-"):
 			return nil
 		case strings.Contains(word, " "):

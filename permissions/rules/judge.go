@@ -118,9 +118,7 @@ func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 			}
 		}
 		if i.kind == runs && takesWhole(i.act.Words) != "" {
-			for _, name := range operandsOf(i.act) {
-				parts = append(parts, name, name+"/")
-			}
+			parts = append(parts, asFoldersToo(operandsOf(i.act))...)
 			for _, folder := range i.act.In {
 				for at := path.Clean(folder); i.act.Words[0] == "git" && permissions.Within(c.Root, at) && at != "/"; at = path.Dir(at) {
 					add(repositoryHead(at))
@@ -132,9 +130,7 @@ func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 			parts = append(parts, i.name+"/")
 		}
 		if i.kind == runs && !readsNoFolder(i.act.Words) {
-			for _, name := range partsOf(i.act.Words) {
-				parts = append(parts, name, name+"/")
-			}
+			parts = append(parts, asFoldersToo(partsOf(i.act.Words))...)
 		}
 		for _, folder := range i.act.In {
 			add(folder)
@@ -147,6 +143,14 @@ func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 		}
 	}
 	return all, j.text(d), size <= most && len(j.loose) == 0 && len(j.doubts) == 0 && !computed
+}
+
+// asFoldersToo returns names, and each as that of a folder.
+func asFoldersToo(names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, name, name+"/")
+	}
+	return all
 }
 
 // text is what stands in a command, in a pattern of names, or in the input of a tool that is not known.

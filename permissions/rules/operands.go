@@ -130,23 +130,28 @@ func (j *judge) addOperands(a *acts.Act, hidden bool) {
 			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{folder}}, name: folder, hidden: hidden || inside})
 		}
 	}
-	if a.AppliesPatch() && j.restrictsFiles() {
-		j.addDoubt("its patch may change other files than are seen in it")
-	}
-	if listsNames(a.Words) && j.restrictsFiles() {
-		j.addDoubt("it reads the names of files from another file")
-	}
+	j.addUnseen(a)
 	for _, file := range a.Patches() {
 		j.items = append(j.items, item{kind: writes, act: a, name: file, hidden: true})
 	}
 	j.addCompleted(name, a, hidden)
 }
 
+// addUnseen adds the doubt that a program takes other files than its words name.
+func (j *judge) addUnseen(a *acts.Act) {
+	if a.AppliesPatch() && j.restrictsFiles() {
+		j.addDoubt("its patch may change other files than are seen in it")
+	}
+	if listsNames(a.Words) && j.restrictsFiles() {
+		j.addDoubt("it reads the names of files from another file")
+	}
+}
+
 // listsNames reports whether a program is given a file with the names of those that it reads.
 func listsNames(words []string) bool {
-	name := baseName(words[0])
+	name, options := baseName(words[0]), []string{"--files0-f", "--files-f", "--filel", "--file-l", "--pathspec-from", "--arg-f"}
 	return slices.ContainsFunc(words[1:], func(w string) bool {
-		return slices.ContainsFunc([]string{"--files0-f", "--files-f", "--filel", "--file-l", "--pathspec-from", "--arg-f"}, func(option string) bool {
+		return slices.ContainsFunc(options, func(option string) bool {
 			return strings.HasPrefix(w, option)
 		}) || strings.HasPrefix(w, "@") && slices.Contains(expanding, name) ||
 			name == "xargs" && strings.HasPrefix(w, "-a") || name == "xz" && strings.HasPrefix(w, "--files") ||

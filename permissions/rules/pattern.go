@@ -398,9 +398,11 @@ var sameOptions = map[string][]string{
 	"git stash": {"-u|--include-untracked", "-a|--all"}, "git fetch": {"-f|--force"}, "git worktree": {"-f|--force"},
 	"docker rm": {"-f|--force", "-v|--volumes"}, "docker rmi": {"-f|--force"}, "docker run": {"-v|--volume", "-u|--user"},
 	"curl": {"-o|--output", "-d|--data", "-T|--upload-file", "-X|--request", "-K|--config"}, "wget": {"-O|--output-document"},
-	"sed": {"-i|--in-place"}, "tar": {"-C|--directory", "-x|--extract|--get", "-c|--create"}, "make": {"-f|--file|--makefile", "-C|--directory"},
+	"sed": {"-i|--in-place"}, "tar": {"-C|--directory", "-x|--extract|--get", "-c|--create"},
+	"make": {"-f|--file|--makefile", "-C|--directory"},
 	"find": {"-exec|-execdir|-ok|-okdir"}, "psql": {"-c|--command", "-f|--file"},
-	"npm":         {"install|i|in|ins|inst|insta|instal|isnt|isnta|isntal|isntall|add", "run|run-script|rum|urn", "uninstall|un|unlink|remove|rm|r"},
+	"npm": {"install|i|in|ins|inst|insta|instal|isnt|isnta|isntal|isntall|add",
+		"run|run-script|rum|urn", "uninstall|un|unlink|remove|rm|r"},
 	"npm install": {"-g|--global"}, "pip install": {"-e|--editable", "-U|--upgrade"},
 }
 

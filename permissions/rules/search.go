@@ -189,7 +189,8 @@ func (j *judge) mayBeFolder(a *acts.Act, name string) bool {
 func readsNoFolder(words []string) bool {
 	named, _ := acts.ListedProgram(words)
 	name := baseName(words[0])
-	return named > 0 || name == "cp" || name == "ln" || slices.Contains(readers, name) || slices.Contains(writers, name) || slices.Contains(texts, name) || name == "git"
+	return named > 0 || name == "cp" || name == "ln" || name == "git" ||
+		slices.Contains(readers, name) || slices.Contains(writers, name) || slices.Contains(texts, name)
 }
 
 // namesSearch reports whether the name of a tool says that it reads what lies in a folder.
@@ -220,7 +221,8 @@ func (j *judge) searched(i item) int {
 		}
 		takes := func(w string) bool { return mayTakeValue(i.act.Words[0], w) }
 		implied := len(names) == 0 || len(names) == 1 && slices.Contains(searchers, baseName(i.act.Words[0]))
-		if name := baseName(i.act.Words[0]); implied || name == "git" || name == "fd" || slices.ContainsFunc(i.act.Words[1:], takes) { // a name may be an option's value
+		name := baseName(i.act.Words[0])
+		if implied || name == "git" || name == "fd" || slices.ContainsFunc(i.act.Words[1:], takes) { // a name may be an option's value
 			names = append(names, ".")
 		}
 		if name := baseName(i.act.Words[0]); name == "fd" || name == "find" && mayChangeOperands(name, i.act.Words[1:]) {
@@ -319,7 +321,7 @@ func (j *judge) ruleAround(i item) (rule int) {
 	for _, folder := range names {
 		for _, root := range []string{j.w.Root, j.Root} {
 			for _, p := range j.guarding {
-				if p.rule.applies(j) && !(named && around(folder)) && permissions.Within(strings.ToLower(folder), p.path.begins(root)) {
+				if p.rule.applies(j) && (!named || !around(folder)) && permissions.Within(strings.ToLower(folder), p.path.begins(root)) {
 					rule = min(cmp.Or(rule, p.rule.n), p.rule.n)
 				}
 			}

@@ -61,7 +61,8 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 	all := rulesOf(t, Rule{Use: "builtin:read-only"})
 	for _, tool := range []string{"Grep", "Glob"} { // without a folder, they search the call's
 		for folder, want := range map[string]Effect{shop + "/src": Allow, "/etc": ""} {
-			c := Call{Dialect: "claude-code", Tool: tool, Input: json.RawMessage(`{"pattern":"x"}`), Folder: folder, Root: shop, Resolve: links(shop)}
+			c := Call{Dialect: "claude-code", Tool: tool, Input: json.RawMessage(`{"pattern":"x"}`), Folder: folder, Root: shop}
+			c.Resolve = links(shop)
 			if v := all.Judge(c); v.Effect != want {
 				t.Errorf("%s in %s is %q, want %q; %v", tool, folder, v.Effect, want, v.Reasons)
 			}
@@ -145,11 +146,13 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 	}
 	for effect, commands := range map[Effect]string{
 		Allow: `diff a.go b.go; diff -U 3 a.go docs/b.go; diff a.go docs; mv a.go b.go; mv a.go docs; cp a.go docs;
-			git mv a.go sub; cp -r a.go b; gofmt -l docs; gofmt -d a.go docs/b.go; git diff HEAD docs/b.go; mv a.go a; ln a.go b.go; git diff src sub`,
+			git mv a.go sub; cp -r a.go b; gofmt -l docs; gofmt -d a.go docs/b.go; git diff HEAD docs/b.go; mv a.go a; ln a.go b.go;
+			git diff src sub`,
 		Deny: `diff z docs; diff docs z; diff docs/ sub/z; diff --from-file=docs sub/z x; sudo diff z docs; git diff --no-index docs z;
 			diff x.md docs; sdiff z docs; mv a.go conf; mv conf.d/conf docs; mv --target-directory=a/prot a.go; cp -ta/prot a.go;
 			git diff z docs; git mv sub/conf docs; mv a/prot docs`,
-		"": `diff src sub; diff docs sub; diff sub docs; diff -u docs/. sub; diff --from-file=docs sub; git diff --no-index docs sub; mv a b; mv ./a/ docs;
+		"": `diff src sub; diff docs sub; diff sub docs; diff -u docs/. sub; diff --from-file=docs sub; git diff --no-index docs sub;
+			mv a b; mv ./a/ docs;
 			git mv a b; mv -t docs a; mv a.go a docs; mv docs/../a b; mv src docs; cp -r src docs; cp -r src/. a; cp -t docs -r src;
 			gofmt -d docs; gofmt .; gofmt -l -d docs; diff out sub; mv sub a; sdiff docs sub; git diff docs sub; sudo mv a b; nice diff docs sub`,
 	} {
@@ -187,8 +190,9 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 // one. A name with a dot is that of a file.
 func TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: listed("write ./a/prot/x; read **/.env; write ./x.md; read ./b/k/y.md")},
-		Rule{Allow: listed("run rm [-rf] ...; run chmod [-R] ...; run chown [-R] ...; run git rm [-r] ...; run git clean -fdx; run git restore [--staged] ...; " +
-			"run git checkout -- ...; run find . -delete; run find src -name z -delete; run rsync [-a] [--delete] [--exclude *] ...; " +
+		Rule{Allow: listed("run rm [-rf] ...; run chmod [-R] ...; run chown [-R] ...; run git rm [-r] ...; run git clean -fdx; " +
+			"run git restore [--staged] ...; run git checkout -- ...; run find . -delete; run find src -name z -delete; " +
+			"run rsync [-a] [--delete] [--exclude *] ...; " +
 			"run cp [--parents] [-rta] ...; run ln [-s] ...; run install [-D] [-Dta] ...; run git clean -n; run git clean -fd docs; " +
 			"run git commit -m *; run find a -exec rm '{}' +; write ./**")})
 	where := links(shop)
@@ -241,7 +245,8 @@ func TestAFolderThatAProgramIsGivenMeetsTheRulesForItsFiles(t *testing.T) {
 	}
 	for deny, commands := range map[string]map[string]Effect{
 		"read ./docs/secret": {
-			"docker cp docs c:/x": "", "docker run -v ./docs:/x x": "", "docker build docs": "", "frob docs": "", "frob -C docs": "", "frob -Cdocs": "",
+			"docker cp docs c:/x": "", "docker run -v ./docs:/x x": "", "docker build docs": "", "frob docs": "", "frob -C docs": "",
+			"frob -Cdocs":      "",
 			"frob --from=docs": "", "rclone copy docs x:": "", "docker run --mount type=bind,src=docs,dst=/x x": "", "frob src": Allow,
 			"docker cp src c:/x": Allow, "frob docs.d": Allow, "frob a:docs": Allow,
 		},
@@ -263,9 +268,11 @@ func TestAFolderThatAProgramIsGivenMeetsTheRulesForItsFiles(t *testing.T) {
 
 // TestADenyRuleHoldsForTheOtherNamesOfWhatItNames: of programs, subcommands and options.
 func TestADenyRuleHoldsForTheOtherNamesOfWhatItNames(t *testing.T) {
-	s := rulesOf(t, Rule{Deny: listed("run tar -x; run npm install; run pip install; run python3; run find -exec; run psql -c; run npm run deploy")})
+	s := rulesOf(t, Rule{Deny: listed("run tar -x; run npm install; run pip install; run python3; run find -exec; run psql -c; " +
+		"run npm run deploy")})
 	for effect, commands := range map[Effect]string{
-		Deny: `tar xf t.tar; tar xvf t.tar; tar -xf t.tar; tar --get -f t.tar; npm i; npm add x; npm in; pip3 install x; pip3.11 install x; python3.11 -V;
+		Deny: `tar xf t.tar; tar xvf t.tar; tar -xf t.tar; tar --get -f t.tar; npm i; npm add x; npm in; pip3 install x;
+			pip3.11 install x; python3.11 -V;
 			find . -execdir ls '{}' +; psql --command=x; npm run-script deploy`,
 		"": "tar cf x.tar src; npm ci; npm test; pip3 list; python -V; python2.7 -V; find . -name x; npm run build; npm publish",
 	} {
@@ -279,8 +286,9 @@ func TestADenyRuleHoldsForTheOtherNamesOfWhatItNames(t *testing.T) {
 
 // TestAFileWithNamesOfFilesIsAskedAbout: what it names is not seen. The words of date may be files, too.
 func TestAFileWithNamesOfFilesIsAskedAbout(t *testing.T) {
-	s := rulesOf(t, Rule{Deny: []string{"read ./secret"}}, Rule{Allow: listed("run strings [-a] ...; run strings '@list'; run sort --files0-from=list; " +
-		"run wc --files0-from=list; run xz --files=list -kc; run file -f list; run date [-f *] ...; run gcc '@list'; run frob '@a/b'; run date '+%F'")})
+	s := rulesOf(t, Rule{Deny: []string{"read ./secret"}}, Rule{Allow: listed("run strings [-a] ...; run strings '@list'; " +
+		"run sort --files0-from=list; run wc --files0-from=list; run xz --files=list -kc; run file -f list; run date [-f *] ...; " +
+		"run gcc '@list'; run frob '@a/b'; run date '+%F'")})
 	for effect, commands := range map[Effect]string{
 		"":    "strings @list; sort --files0-from=list; wc --files0-from=list; xz --files=list -kc; file -f list; gcc @list",
 		Deny:  "date -f secret; date -fsecret; date --file=secret; date -r secret",

@@ -142,7 +142,8 @@ func TestAFolderAroundWhatARuleIsAboutIsAskedAboutInAnyMember(t *testing.T) {
 
 // TestEachCommandInTheInputOfAServersToolIsRead: of a list, and in the members that only a tool which is like a shell has for commands.
 func TestEachCommandInTheInputOfAServersToolIsRead(t *testing.T) {
-	s := rulesOf(t, Rule{Allow: []string{"tool a_x/*", "tool a_sh/*", "tool python_sh/*"}}, Rule{Deny: []string{"read ./secrets/**", "run make"}})
+	s := rulesOf(t, Rule{Allow: []string{"tool a_x/*", "tool a_sh/*", "tool python_sh/*"}},
+		Rule{Deny: []string{"read ./secrets/**", "run make"}})
 	many := `{"commands":["ls` + strings.Repeat(`","ls`, maxCommands) + `"]}`
 	for _, c := range []struct {
 		tool, inputs string
