@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -22,13 +23,16 @@ import (
 // inputText is a text in an input, and the member that has it.
 type inputText struct{ member, text string }
 
-// textsIn are the texts in an input, with the names of members and those of JSON in a text.
+// textsIn are the texts in an input, with the names of members, those of JSON in a text, and other ways to read a name.
 func textsIn(input json.RawMessage) (all []inputText) {
 	var walk func(member string, v any)
 	walk = func(member string, v any) {
 		switch v := v.(type) {
 		case string:
 			all = append(all, inputText{member, v})
+			if other := otherForm(v); other != v {
+				all = append(all, inputText{member, other})
+			}
 			var within any
 			if strings.ContainsAny(v, "{[") && json.Unmarshal([]byte(v), &within) == nil {
 				walk(member, within)
@@ -51,6 +55,19 @@ func textsIn(input json.RawMessage) (all []inputText) {
 		walk("", v)
 	}
 	return all
+}
+
+// otherForm is a name as servers may read it: with slashes for backslashes, without percent signs that stand for others, and up to a NUL.
+func otherForm(text string) string {
+	if len(text) > longestName || strings.ContainsAny(text, " \n") || strings.Contains(text, "://") {
+		return text
+	}
+	other := strings.ReplaceAll(text, `\`, "/")
+	if plain, err := url.PathUnescape(other); err == nil {
+		other = strings.ReplaceAll(plain, `\`, "/")
+	}
+	other, _, _ = strings.Cut(other, "\x00")
+	return other
 }
 
 // isGlob reports whether a text may be a pattern of names: neither prose nor an address.
@@ -207,7 +224,7 @@ func (p *pattern) hostIn(text string) string {
 const (
 	// code are the characters that stand around names in prose and in code, and joins those between a name and an option's, a host's or
 	// another file's.
-	code, joins = " \t\n\r\"'<>()[]{}|&;`", "=:@,"
+	code, joins = " \t\n\r\"'<>()[]{}|&;`", "=:@,#?"
 )
 
 // filesWithin adds the words of a text that a rule may be about: a file in prose, in code, or joined to something else.

@@ -140,6 +140,25 @@ func TestAFolderAroundWhatARuleIsAboutIsAskedAboutInAnyMember(t *testing.T) {
 	}
 }
 
+// TestANameInAnotherFormIsAskedAboutInAnyMember: servers may take a backslash for a slash, read percent signs, and end a name at a NUL or
+// before a fragment.
+func TestANameInAnotherFormIsAskedAboutInAnyMember(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"tool fs/*"}}, Rule{Deny: []string{"read ./docs/secret.env"}})
+	for text, want := range map[string]Effect{
+		`docs\\secret.env`: "", `.\\docs\\secret.env`: "", "docs%2Fsecret.env": "", "docs%2fsecret%2Eenv": "", "docs%5Csecret.env": "",
+		`docs/secret.env\u0000.md`: "", "docs/secret.env#L1": "", "docs/secret.env?x": "",
+		`docs\\other.env`: Allow, "docs%2Fother": Allow, "100%": Allow, `\\d+`: Allow, "#L1": Allow,
+	} {
+		v := s.Judge(Call{
+			Dialect: "claude-code", Tool: "mcp__fs__x", Input: json.RawMessage(`{"p":"` + text + `"}`), Folder: shop, Root: shop,
+			Resolve: links(shop),
+		})
+		if v.Effect != want {
+			t.Errorf("%s is %q, want %q; %v", text, v.Effect, want, v.Reasons)
+		}
+	}
+}
+
 // TestEachCommandInTheInputOfAServersToolIsRead: of a list, and in the members that only a tool which is like a shell has for commands.
 func TestEachCommandInTheInputOfAServersToolIsRead(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"tool a_x/*", "tool a_sh/*", "tool python_sh/*"}},
