@@ -406,8 +406,11 @@ func (c *command) call(n *syntax.CallExpr, depth int) {
 		c.inner(a, depth)
 	}
 	var words []string
-	for _, w := range n.Args {
+	for at, w := range n.Args {
 		word, known := literal(w)
+		if lone := w.Lit(); at == 0 && lone == "[" || lone == "]" { // no pattern of names
+			word, known = lone, true
+		}
 		if known {
 			words = append(words, word)
 			continue

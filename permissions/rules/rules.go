@@ -413,6 +413,7 @@ type starter struct {
 // starters are the sets that a rule can use. What they allow is in the tables of package acts.
 var starters = map[string]starter{
 	"builtin:read-only": {
+		rules: []string{"run git stash list", "run node --version", "run node -v", "run python3 --version", "run python3 -V"},
 		runs:  acts.Workspace.OnlyReads,
 		reads: acts.Workspace.Reads,
 	},

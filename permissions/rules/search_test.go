@@ -130,6 +130,28 @@ func TestTheSearchToolsOfAgentsOnlyReadInTheirFolder(t *testing.T) {
 	}
 }
 
+// TestReadOnlyAllowsUsualCommandsThatOnlyRead, and nothing one step beyond them.
+func TestReadOnlyAllowsUsualCommandsThatOnlyRead(t *testing.T) {
+	s := rulesOf(t, Rule{Use: "builtin:read-only"})
+	for effect, commands := range map[Effect]string{
+		Allow: "git grep x; git grep -n x -- src; git stash list; node --version; node -v; python3 --version; python3 -V; xxd a; " +
+			"[ -f a ] && cat a",
+		"": "git grep -O x; git grep x HEAD:.env; git grep x -- out; git -C out grep x; git stash; git stash list -p --output=a; " +
+			"git stash drop; node; node --version a.js; node -v a.js; python3; python3 -V -c x; echo x | node; X=1 node -v; xxd a b; " +
+			"xxd -r a; xxd .env; [ -f out/a ]; [ x -ne 1 ]; [ -f a* ]; echo [; go version",
+	} {
+		for _, command := range listed(commands) {
+			if v := judged(s, command); v.Effect != effect {
+				t.Errorf("%q is %q, want %q; %v", command, v.Effect, effect, v.Reasons)
+			}
+		}
+	}
+	s = rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Deny: []string{"read ./secrets/**"}})
+	if v := judged(s, "git grep x"); v.Effect != "" {
+		t.Errorf("a search where files are denied is %q", v.Effect)
+	}
+}
+
 // TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles: comparing two folders reads the files of one name in both, and with a file the one
 // of its name. Moving a folder takes its files to where no rule names them. Here a name with a dot is that of a file, and others may be
 // folders.
