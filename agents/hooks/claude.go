@@ -43,20 +43,34 @@ func (c *Call) lookAtServer() {
 	}
 	home, _ := os.UserHomeDir() // empty if it is not known
 	for _, folder := range []string{home, os.Getenv("CLAUDE_CONFIG_DIR")} {
-		var settings struct {
-			Servers members `json:"mcpServers"`
-		}
+		var settings claudeSettings
 		text, whole, err := readFile(filepath.Join(folder, ".claude.json"), maxSettings)
 		if folder == "" || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := json.Unmarshal([]byte(text), &settings); !whole || err != nil || settings.Servers[server.optionalText("name")] != nil {
+		if err := json.Unmarshal([]byte(text), &settings); !whole || err != nil || settings.has(server.optionalText("name")) {
 			server["name"], _ = json.Marshal(server.optionalText("name") + " (of the project)") // a text
 			all[member] = server.encode()
 			c.Request.Input = all.encode()
 			return
 		}
 	}
+}
+
+// claudeSettings are the servers that an account has added for all folders, and for one (which is what `claude mcp add` does).
+type claudeSettings struct {
+	Servers members `json:"mcpServers"`
+	Folders map[string]struct {
+		Servers members `json:"mcpServers"`
+	} `json:"projects"`
+}
+
+func (s claudeSettings) has(server string) bool {
+	has := s.Servers[server] != nil
+	for _, folder := range s.Folders {
+		has = has || folder.Servers[server] != nil
+	}
+	return has
 }
 
 // maxSettings is the most bytes of Claude Code's settings of an account, which have its history, too.

@@ -170,6 +170,8 @@ func TestAServerOfAProjectIsNotTheAccountsOfItsName(t *testing.T) {
 	for _, folder := range []string{home, other} {
 		for text, want := range map[string]string{
 			`{"mcpServers":{"meta":{}}}`: renamed, `{"mcpServers":{"other":{}}}`: `{"hook.mcp_server":` + ofProject + `}`, `{`: renamed,
+			`{"projects":{"/elsewhere":{"mcpServers":{"meta":{}}}}}`:  renamed,
+			`{"projects":{"/elsewhere":{"mcpServers":{"other":{}}}}}`: `{"hook.mcp_server":` + ofProject + `}`,
 		} {
 			if err := os.WriteFile(filepath.Join(folder, ".claude.json"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
