@@ -751,7 +751,7 @@ func (j *judge) allowedRun(a *acts.Act) (got Judged, exact bool) {
 		case (a.Piped || a.Fed || a.Stdin != "") && slices.Contains(obeying, a.Words[0]):
 			why = "it runs what it reads from its input"
 		default:
-			why = j.whyLeaves(a, wild)
+			why = cmp.Or(j.whyLeaves(a, wild), j.whyLinked(a))
 		}
 		if why == "" {
 			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
@@ -802,6 +802,34 @@ func (c *compiled) forbidsEnv(a *acts.Act) string {
 func mayRun(option string) bool {
 	name, _, _ := strings.Cut(option, "=")
 	return !slices.Contains(strings.Fields("-mod -tags -race -v -short -count -timeout -p -trimpath -buildvcs"), name)
+}
+
+// whyLinked returns which word names a link out of the workspace to what no rule allows to read, as a script may be that was moved since;
+// empty: none does.
+func (j *judge) whyLinked(a *acts.Act) string {
+	if j.Resolve == nil || j.w.Root == "" {
+		return ""
+	}
+	text := textsOf(a)
+	for n, word := range a.Words {
+		_, value, _ := strings.Cut(word, "=")
+		for _, name := range []string{word, value} {
+			if n == 0 || text[n] || name == "" {
+				continue
+			}
+			for _, folder := range a.In {
+				at := filepath.Clean(acts.Under(folder, name))
+				to := j.w.Resolve(at)
+				if here := permissions.Within(j.w.Root, at) || permissions.Within(j.Root, at); to == "" || !here || permissions.Within(j.w.Root, to) {
+					continue
+				}
+				if got, _ := j.allowedFile(item{kind: reads, act: a, name: name}); got.Effect != Allow {
+					return fmt.Sprintf("%s leads to %s, outside the workspace", name, to)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // loads are what expressions of jq and yq read files with, and what hides that.

@@ -242,6 +242,24 @@ func TestARuleMeansAToolWhoseNameIsPutTogether(t *testing.T) {
 	}
 }
 
+// TestACommandWhoseWordIsALinkOutOfTheWorkspaceIsAskedAbout: a script may have become one since it was allowed.
+func TestACommandWhoseWordIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T) {
+	const run = "run bash run.sh; run bash out/run.sh; run make -C out; run frob --conf=out/x; run frob src; run echo out/x; run frob -m 'out/x'"
+	for read, commands := range map[string]map[string]Effect{
+		"read /srv/else": {
+			"bash run.sh": Allow, "bash out/run.sh": "", "make -C out": "", "frob --conf=out/x": "", "frob src": Allow, "echo out/x": Allow,
+		},
+		"read /etc/**": {"bash out/run.sh": Allow, "make -C out": Allow, "frob --conf=out/x": Allow},
+	} {
+		s := rulesOf(t, Rule{Allow: listed(run)}, Rule{Allow: []string{read}})
+		for command, want := range commands {
+			if v := judged(s, command); v.Effect != want {
+				t.Errorf("%s: %q is %q, want %q; %v", read, command, v.Effect, want, v.Reasons)
+			}
+		}
+	}
+}
+
 // TestAServersRuleAllowsNoToolOfAnotherServer: a name that may be one of several servers' is allowed where each of them may, or where the
 // hook says whose it is.
 func TestAServersRuleAllowsNoToolOfAnotherServer(t *testing.T) {
