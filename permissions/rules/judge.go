@@ -126,8 +126,8 @@ func NamesToResolve(c Call, most int) (all []string, text string, whole bool) {
 				}
 			}
 		}
-		if i.kind == writes && i.search {
-			parts = append(parts, i.name+"/")
+		if i.search {
+			parts = append(parts, i.name+"/", path.Dir(i.name))
 		}
 		if i.kind == runs && !readsNoFolder(i.act.Words) {
 			parts = append(parts, asFoldersToo(partsOf(i.act.Words))...)
@@ -350,24 +350,7 @@ func (j *judge) readItems() {
 			folder = acts.Computed
 			j.addDoubt("nobody said in which folder it runs")
 		case acts.Views, acts.Writes, acts.Patches, acts.Lists:
-			k := writes
-			if d.Verb == acts.Views || d.Verb == acts.Lists {
-				k = reads
-			}
-			search := namesSearch(j.Tool)
-			for _, name := range d.Names {
-				if name == "" && search && j.Dialect == "gemini" { // it may search other folders that it was given, too
-					j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{"/"}}, name: "/", search: true, hidden: true})
-				}
-				if name == "" && (search || d.Verb == acts.Lists) { // in the folder of the call
-					name = "."
-				}
-				a := &acts.Act{Kind: acts.Read, Words: []string{name}, In: []string{folder}}
-				j.items = append(j.items, item{kind: k, act: a, name: name, search: search})
-			}
-			if why := d.WhyWider(); why != "" {
-				j.addDoubt(why)
-			}
+			j.addFiles(d, folder)
 			return
 		case acts.Fetches:
 			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: d.Host})
@@ -396,6 +379,33 @@ func (j *judge) readItems() {
 	if altered != "" {
 		j.addDoubt("the agent may run another command than it says")
 		j.doubts = append(j.doubts, j.addCommand(altered, folder)...)
+	}
+}
+
+// addFiles adds the files that a tool names which reads, lists or writes them.
+func (j *judge) addFiles(d acts.ToolUse, folder string) {
+	k := writes
+	if d.Verb == acts.Views || d.Verb == acts.Lists {
+		k = reads
+	}
+	search := namesSearch(j.Tool)
+	for _, name := range d.Names {
+		if name == "" && search && j.Dialect == "gemini" { // it may search other folders that it was given, too
+			j.items = append(j.items, item{kind: reads, act: &acts.Act{In: []string{"/"}}, name: "/", search: true, hidden: true})
+		}
+		if name == "" && (search || d.Verb == acts.Lists) { // in the folder of the call
+			name = "."
+		}
+		a := &acts.Act{Kind: acts.Read, Words: []string{name}, In: []string{folder}}
+		j.items = append(j.items, item{kind: k, act: a, name: name, search: search})
+		if search && j.Dialect == "opencode" && !j.mayBeFolder(a, name) { // it searches the whole folder that a file is in
+			for _, at := range j.namesOf(item{act: a, name: name}) {
+				j.items = append(j.items, item{kind: k, act: a, name: filepath.Dir(at), search: true})
+			}
+		}
+	}
+	if why := d.WhyWider(); why != "" {
+		j.addDoubt(why)
 	}
 }
 

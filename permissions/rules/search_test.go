@@ -152,6 +152,34 @@ func TestReadOnlyAllowsUsualCommandsThatOnlyRead(t *testing.T) {
 	}
 }
 
+// TestASearchOfOpencodeInAFileIsOneOfItsFolder, which opencode searches then.
+func TestASearchOfOpencodeInAFileIsOneOfItsFolder(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"read ./docs/**", "read ./src/a.go"}}, Rule{Deny: []string{"read ./docs/secret"}})
+	resolve := func(name string) string { // names with a dot are those of files
+		if clean := path.Clean(name); !strings.HasSuffix(name, "/") || !strings.Contains(clean, ".") {
+			return clean
+		}
+		return ""
+	}
+	for _, c := range []struct {
+		dialect, tool, path string
+		want                Effect
+	}{
+		{"opencode", "grep", "docs/x.md", ""}, {"opencode", "grep", "src/a.go", ""}, {"opencode", "grep", "docs/sub/x.md", Allow},
+		{"opencode", "grep", "docs/sub", Allow}, {"claude-code", "Grep", "docs/x.md", Allow}, {"claude-code", "Grep", "src/a.go", Allow},
+	} {
+		input := json.RawMessage(`{"pattern":"x","path":"` + c.path + `"}`)
+		call := Call{Dialect: c.dialect, Tool: c.tool, Input: input, Folder: shop, Root: shop, Resolve: resolve}
+		if v := s.Judge(call); v.Effect != c.want {
+			t.Errorf("%s %s in %s is %q, want %q; %v", c.dialect, c.tool, c.path, v.Effect, c.want, v.Reasons)
+		}
+		if names, _, _ := NamesToResolve(call, 1<<15); !slices.Contains(names, shop+"/"+c.path+"/") ||
+			!slices.Contains(names, path.Dir(shop+"/"+c.path)) {
+			t.Errorf("%s %s in %s: nobody learns whether that is a folder: %q", c.dialect, c.tool, c.path, names)
+		}
+	}
+}
+
 // TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles: comparing two folders reads the files of one name in both, and with a file the one
 // of its name. Moving a folder takes its files to where no rule names them. Here a name with a dot is that of a file, and others may be
 // folders.
