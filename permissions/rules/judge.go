@@ -845,6 +845,9 @@ func (j *judge) whyLinked(a *acts.Act) string {
 // loads are what expressions of jq and yq read files with, and what hides that.
 var loads = regexp.MustCompile(`\b(import|include|load|load_[a-z]+|eval)\b`)
 
+// hostPart is a host before a file, as tar, rsync and scp take it, or in what psql connects to.
+var hostPart = regexp.MustCompile(`(?i)^[^/:]+:([^:]|$)|^host(addr)?=`)
+
 // whyLeaves returns why a word that a wildcard covers may lead out of the workspace; empty: none does.
 func (j *judge) whyLeaves(a *acts.Act, wild []int) string {
 	text, reader := textsOf(a), slices.Contains(readers, a.Words[0])
@@ -875,6 +878,9 @@ func (j *judge) whyLeaves(a *acts.Act, wild []int) string {
 		parts := []string{word}
 		if _, value, is := strings.Cut(word, "="); is {
 			parts = append(parts, value)
+		}
+		if a.Words[0] != "git" && slices.ContainsFunc(parts, hostPart.MatchString) {
+			return word + " may name another host"
 		}
 		if a.Words[0] == "git" && !j.w.NamesNoSecret(*a, word) || j.Resolve == nil ||
 			slices.ContainsFunc(parts, func(part string) bool { return part != "" && !j.inWorkspace(a, part) }) {

@@ -276,7 +276,7 @@ func TestAFileThatIsJoinedToAWordOfACommandIsDenied(t *testing.T) {
 		"frob ./secrets:/x": Deny, "frob " + shop + "/secrets/y:/x": Deny, "frob --mount type=bind,src=" + shop + "/secrets/y,dst=/x": Deny,
 		"frob x@secrets/y": Deny, "frob x=@secrets/y": Deny, "frob file:secrets/y": Deny, "frob concat:secrets/y": Deny, "frob a,src/.env": Deny,
 		"frob --file=file://" + shop + "/secrets/y": Deny, `frob '{"path":"secrets/y"}'`: "", `frob 'open(".env")'`: "",
-		"frob src/a.go:/x": Allow, "frob https://x.example/.env": Allow, "frob a:secrets": Allow, "frob x:src/my-env": Allow,
+		"frob src/a.go:/x": Allow, "frob https://x.example/.env": Allow, "frob /a:secrets": "", "frob ./x:src/my-env": Allow,
 		`git commit -m "see secrets/y: it is denied"`: Allow, "echo x@secrets/y": Allow,
 	} {
 		if v := judged(s, command); v.Effect != want {
