@@ -23,7 +23,8 @@ var (
 	states, bare, obeying, coding = wordLists["states"], wordLists["bare"], wordLists["obeying"], wordLists["coding"]
 	subcommands, readers, holding = wordLists["subcommands"], wordLists["readers"], wordLists["holding"]
 	deletes, varied, plainLong    = wordLists["deletes"], wordLists["varied"], wordLists["plainLong"]
-	listing, senders, expanding   = wordLists["listing"], wordLists["senders"], wordLists["expanding"]
+	listing, senders, sending     = wordLists["listing"], wordLists["senders"], wordLists["sending"]
+	expanding                     = wordLists["expanding"]
 	// runners are programs whose operands are, or name, code.
 	runners = append(slices.Clone(bare), strings.Fields("expect R awk gawk mawk nawk sed gsed ed ex vi vim nvim view emacs "+
 		"emacsclient nano bc dc gdb lldb redis-cli duckdb "+

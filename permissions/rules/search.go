@@ -269,8 +269,14 @@ func partsOf(words []string) (names []string) {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name[0] == '-' })
 }
 
-// sends reports whether a program is known to send or pack the folders that it is given.
-func sends(words []string) bool { return slices.Contains(senders, baseName(words[0])) }
+// sends reports whether a program is known to send or pack the folders that it is given, or may do so with these words.
+func sends(words []string) bool {
+	name := baseName(words[0])
+	return slices.Contains(senders, name) && (name == "mksquashfs" || name == "repomix" || slices.ContainsFunc(words[1:], func(w string) bool {
+		option, _, _ := strings.Cut(w, "=")
+		return slices.Contains(sending, option)
+	}))
+}
 
 // followsLinks reports whether a program reads what the links lead to that lie in the folders that it is given.
 func followsLinks(words []string) bool {

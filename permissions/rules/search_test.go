@@ -300,7 +300,9 @@ func TestAFolderThatAProgramIsGivenMeetsTheRulesForItsFiles(t *testing.T) {
 			"frob --from=docs": "", "rclone copy docs x:": "", "docker run --mount type=bind,src=docs,dst=/x x": "", "frob src": Allow,
 			"frob docs.d": Allow,
 		},
-		"read **/.env": {"docker cp src c:/x": "", "docker build docs": "", "rclone copy src x:": "", "frob docs": Allow, "frob -C src": Allow},
+		"read **/.env": {
+			"docker cp src c:/x": "", "docker build docs": "", "rclone copy src x:": "", "frob docs": Allow, "frob -C src": Allow,
+		},
 	} {
 		s := rulesOf(t, Rule{Allow: listed(run)}, Rule{Deny: []string{deny}})
 		for command, want := range commands {
@@ -313,6 +315,22 @@ func TestAFolderThatAProgramIsGivenMeetsTheRulesForItsFiles(t *testing.T) {
 	names, _, whole := NamesToResolve(Call{Command: "frob docs --from=src", Folder: shop, Root: shop}, 1<<15)
 	if !slices.Contains(names, shop+"/docs/") || !slices.Contains(names, shop+"/src/") || !whole {
 		t.Errorf("it is not resolved whether they are folders: %q, %t", names, whole)
+	}
+}
+
+// TestAProgramThatMaySendFoldersIsNotAskedAboutForOtherWork: people who deny **/.env look at containers as before.
+func TestAProgramThatMaySendFoldersIsNotAskedAboutForOtherWork(t *testing.T) {
+	const others = "docker ps; docker logs web; docker exec web ls; docker compose logs web; docker pull x; kubectl get pods; " +
+		"kubectl logs p; kubectl describe pod x; aws s3 ls; 7z x a.7z; jar tf a.jar"
+	const send = "docker cp docs c:x; docker build docs; docker compose up -d; kubectl create configmap x --from-file=docs; " +
+		"aws s3 sync docs s3://x; 7z a x.7z docs; jar cf x docs; repomix docs; vercel deploy"
+	for text, want := range map[string]Effect{others: Allow, send: ""} {
+		for _, command := range listed(text) {
+			s := rulesOf(t, Rule{Allow: []string{"run " + command, "fetch x"}}, Rule{Deny: []string{"read **/.env"}})
+			if v := judged(s, command); v.Effect != want {
+				t.Errorf("%q is %q, want %q; %v", command, v.Effect, want, v.Reasons)
+			}
+		}
 	}
 }
 
