@@ -172,10 +172,29 @@ func (j *judge) fetches() bool {
 	return effect == permissions.DoesNetwork
 }
 
+// maxDecoded is how often the percent signs of an address within another one are decoded.
+const maxDecoded = 3
+
+var encoded = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+
+// decode decodes the percent signs in a text that stand for a character.
+func decode(text string) string {
+	return encoded.ReplaceAllStringFunc(text, func(code string) string {
+		n, _ := strconv.ParseUint(code[1:], 16, 8) // which the expression fits
+		return string([]byte{byte(n)})
+	})
+}
+
 // hostsWithin adds the hosts that stand anywhere in a text: those of addresses, which are reached for certain or may be, and others, which
 // may be.
 func (j *judge) hostsWithin(text string, certain bool) {
-	for _, text := range slices.Compact([]string{text, skipped.Replace(norm.NFKC.String(text))}) {
+	forms := slices.Compact([]string{text, skipped.Replace(norm.NFKC.String(text))})
+	plain := len(forms)
+	for range maxDecoded {
+		forms = append(forms, decode(forms[len(forms)-1]))
+	}
+	for n, text := range slices.Compact(forms) {
+		certain := certain && n < plain // what is decoded may be handed on
 		all := addresses.FindAllStringSubmatch(text, maxTexts+1)
 		if len(all) > maxTexts {
 			j.addDoubt(tooManyTexts)
