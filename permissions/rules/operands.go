@@ -72,6 +72,9 @@ func (j *judge) partsOf(a *acts.Act, word string, address bool) {
 	}
 }
 
+// maxJoined is the most letters that are joined before a file, and the dash.
+const maxJoined = 6
+
 // addOperands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
 // as a file that may be read and written.
 func (j *judge) addOperands(a *acts.Act, hidden bool) {
@@ -103,8 +106,8 @@ func (j *judge) addOperands(a *acts.Act, hidden bool) {
 			if joined && value != "" {
 				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true})
 			}
-			if !strings.HasPrefix(word, "--") && len(word) > 2 && !joined { // -fFILE
-				j.items = append(j.items, item{kind: writes, act: a, name: word[2:], hidden: true})
+			for at := 2; at < min(len(word), maxJoined) && !strings.HasPrefix(word, "--") && !joined; at++ { // -fFILE, -ufFILE
+				j.items = append(j.items, item{kind: writes, act: a, name: word[at:], hidden: true})
 			}
 		case isWriter, (name == "uniq" || name == "xxd") && notFirstOperand(words, n), name == "ln",
 			name == "cp" && (n == len(words)-1 || hasTargetOption(words)):
@@ -147,16 +150,33 @@ func (j *judge) addUnseen(a *acts.Act) {
 	}
 }
 
-// listsNames reports whether a program is given a file with the names of those that it reads.
+// nameLists are the options with which programs are given a file with names of files: a long one, and a letter or 0.
+var nameLists = map[string]struct {
+	long   string
+	letter byte
+}{
+	"sort": {"--files0-from", 0}, "wc": {"--files0-from", 0}, "du": {"--files0-from", 0}, "xargs": {"--arg-file", 'a'}, "xz": {"--files", 0},
+	"zstd": {"--filelist", 0}, "file": {"--files-from", 'f'}, "tar": {"--files-from", 'T'}, "gtar": {"--files-from", 'T'},
+	"bsdtar": {"--files-from", 'T'}, "rsync": {"--files-from", 0}, "git": {"--pathspec-from-file", 0},
+}
+
+// listsNames reports whether a program is given a file with the names of those that it reads. Letters may be joined, and long names cut.
 func listsNames(words []string) bool {
-	name, options := baseName(words[0]), []string{"--files0-f", "--files-f", "--filel", "--file-l", "--pathspec-from", "--arg-f"}
-	return slices.ContainsFunc(words[1:], func(w string) bool {
-		return slices.ContainsFunc(options, func(option string) bool {
-			return strings.HasPrefix(w, option)
-		}) || strings.HasPrefix(w, "@") && slices.Contains(expanding, name) ||
-			name == "xargs" && strings.HasPrefix(w, "-a") || name == "xz" && strings.HasPrefix(w, "--files") ||
-			name == "file" && (strings.HasPrefix(w, "-f") || strings.HasPrefix(w, "--files"))
-	})
+	name := baseName(words[0])
+	list := nameLists[name]
+	for n, w := range words[1:] {
+		option, _, _ := strings.Cut(w, "=")
+		joined := !strings.HasPrefix(w, "--") && (strings.HasPrefix(w, "-") || n == 0 && strings.HasSuffix(name, "tar"))
+		switch {
+		case name == "xargs" && !strings.HasPrefix(w, "-") && !slices.Contains(strings.Fields("-n -P -L -s -I -d -E"), words[n]):
+			return false // its command
+		case strings.HasPrefix(w, "@") && slices.Contains(expanding, name),
+			len(option) > 2 && strings.HasPrefix(option, "--") && strings.HasPrefix(list.long, option),
+			joined && list.letter != 0 && strings.IndexByte(option, list.letter) >= 0:
+			return true
+		}
+	}
+	return false
 }
 
 // readsOwn reports whether a program may read the folder that it runs in: it is given no other. A word may be an option's value.

@@ -356,11 +356,15 @@ func TestADenyRuleHoldsForTheOtherNamesOfWhatItNames(t *testing.T) {
 func TestAFileWithNamesOfFilesIsAskedAbout(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: []string{"read ./secret"}}, Rule{Allow: listed("run strings [-a] ...; run strings '@list'; " +
 		"run sort --files0-from=list; run wc --files0-from=list; run xz --files=list -kc; run file -f list; run date [-f *] ...; " +
-		"run gcc '@list'; run frob '@a/b'; run date '+%F'")})
+		"run gcc '@list'; run file [-bm*] ...; run sed -nfsecret x; " +
+		"run sort [--files0=*] [--fil=*] [--field-separator=*] ...; run wc --f=list; " +
+		"run xargs -0alist cat; run xargs -n 1 --arg=list cat; run xargs grep -la x; run xargs -n 1 ls -a; run tar cTf list q.tar; " +
+		"run tar -cTlist -fq; run tar cf T.tar src; run frob '@a/b'; run date '+%F'")})
 	for effect, commands := range map[Effect]string{
-		"":    "strings @list; sort --files0-from=list; wc --files0-from=list; xz --files=list -kc; file -f list; gcc @list",
-		Deny:  "date -f secret; date -fsecret; date --file=secret; date -r secret",
-		Allow: "strings -a x; date +%F; date; frob @a/b",
+		"": "strings @list; sort --files0-from=list; wc --files0-from=list; xz --files=list -kc; file -f list; gcc @list; " +
+			"sort --files0=list; sort --fil=list; wc --f=list; xargs -0alist cat; xargs -n 1 --arg=list cat; tar cTf list q.tar; tar -cTlist -fq",
+		Deny:  "date -f secret; date -fsecret; date --file=secret; date -r secret; date -ufsecret; file -bmsecret x; sed -nfsecret x",
+		Allow: "strings -a x; date +%F; date; frob @a/b; xargs grep -la x; xargs -n 1 ls -a; tar cf T.tar src; sort --field-separator=x y",
 	} {
 		for _, command := range listed(commands) {
 			v := judged(s, strings.TrimSpace(command))
