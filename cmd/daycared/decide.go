@@ -35,12 +35,15 @@ func (c *CLI) approveCommand() *cobra.Command {
 		if err != nil {
 			return usage("%s", err)
 		}
-		d.Answer = permissions.Allow(s)
+		if d.Answer = permissions.Allow(s); d.Rule != "" && s != permissions.Rule {
+			return usage("--rule goes with --scope rule")
+		}
 		return c.decide(cmd, args[0], d)
 	})
 	cmd.Flags().StringVar(&scope, "scope", scope, "how far it reaches: "+strings.Join(permissions.ScopeNames(), ", "))
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
 	cmd.Flags().BoolVar(&d.Really, "really", false, "the second yes that high risk and a rule need")
+	cmd.Flags().StringVar(&d.Rule, "rule", "", "with --scope rule: the name of the rule that was shown, and no other is given")
 	return cmd
 }
 
@@ -135,7 +138,10 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 	}
 	s, err := client.Decide(cmd.Context(), d)
 	if p := permissions.AsRefusal(err); p != nil && p.Proposal != nil {
-		if err := c.confirmRule(cmd.Context(), client, *p.Proposal, d.Really, name); err != nil {
+		if d.Rule != "" {
+			c.say("by now it would be another rule:")
+		}
+		if err := c.confirmRule(cmd.Context(), client, *p.Proposal, d.Really && d.Rule == "", name); err != nil {
 			return err
 		}
 		d.Rule = p.Proposal.Rule.Fingerprint()
@@ -162,7 +168,7 @@ func (c *CLI) confirmRule(ctx context.Context, client *admin.Client, p permissio
 		return nil
 	}
 	if !terminal.IsTerminal(c.In) {
-		c.say("to give it: daycared approve %s --scope rule --really", spelled(name))
+		c.say("to give it: daycared approve %s --scope rule --rule %s", spelled(name), p.Rule.Fingerprint())
 		return exitCode(permissions.ExitOther)
 	}
 	yes, err := dialogue{in: c.In, out: c.Err}.yes(ctx, "Give this rule?", false)
