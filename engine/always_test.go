@@ -159,8 +159,8 @@ func TestWhatIsProposed(t *testing.T) {
 		{bashes("go test ./...", "go  test ./..."), bash("go test -race ./..."), []string{"run go test [-race] ./..."},
 			"It runs this folder's code"},
 		{nil, bash("cd /srv/code && npm run lint && npm run build"), []string{"run npm run lint", "run npm run build"}, "exactly these words"},
-		{bashes("gh pr view 11", "gh pr view 10 --json body"), bash("gh pr view 12 --json title"),
-			[]string{"run gh pr view [--json *] *"}, "any one word"},
+		{bashes("head a", "head b -n 3"), bash("head c -n 4"), []string{"run head [-n *] *"}, "any one word"},
+		{bashes("gh pr merge 11", "gh pr merge 10"), bash("gh pr merge 12"), nil, ""},
 		{
 			bashes("curl -s https://api.github.com/a", "curl https://api.github.com/b"), bash("curl -s https://api.github.com/c"),
 			[]string{"run curl [-s] *", "fetch api.github.com"}, "",

@@ -19,6 +19,8 @@ const (
 	MaxStrangers = 5
 	// maxWhat limits the action in a row of a notice, in characters.
 	maxWhat = 80
+	// maxSays limits what is said of a pattern: it is cut only where a name in it is very long.
+	maxSays = 500
 	// maxTold limits the rows of a caller's text.
 	maxTold = 20
 	// maxTags limits the tags in a grant's description.
@@ -237,7 +239,7 @@ func Proposed(p permissions.Proposal, o Options) (rows []string) {
 	for i, pattern := range allow {
 		says := ""
 		if i < len(p.Descriptions) {
-			says = ": " + Visible(brief(p.Descriptions[i], maxWhat))
+			says = ": " + Visible(brief(p.Descriptions[i], maxSays))
 		}
 		rows = append(rows, "• "+codeSpan(line(pattern, 0))+says)
 	}

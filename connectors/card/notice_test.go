@@ -239,6 +239,20 @@ func revoked(g permissions.Grant, ran []permissions.Request, o card.Options) []s
 	return card.Notice(connectors.Notice{About: permissions.AboutRevoked, Grant: g, Ran: ran}, o)
 }
 
+// TestWhatAProposedRuleSaysIsShownWhole: what it does not cover comes last.
+func TestWhatAProposedRuleSaysIsShownWhole(t *testing.T) {
+	says := "go test with any one word for each *, with or without -count, -cover, -failfast, -race, -run, -tags, -timeout, -v. " +
+		"Not: other options, or anything outside the workspace. It runs this folder's code, as it is then"
+	p := permissions.Proposal{Rule: permissions.NewGrantedRule([]string{"run go test *"}, "/srv/code", ""), Descriptions: []string{says}}
+	if rows := card.Proposed(p, card.Options{}); !strings.HasSuffix(card.Plain(rows[1]), says) {
+		t.Errorf("%q", rows[1])
+	}
+	p.Descriptions[0] = strings.Repeat(says, 100)
+	if rows := card.Proposed(p, card.Options{}); len(rows[1]) > 600 {
+		t.Errorf("%d bytes are shown", len(rows[1]))
+	}
+}
+
 // TestAProposedRuleIsShownWithoutSecrets: its patterns and what it would not cover are an agent's words, which hide and forge nothing.
 func TestAProposedRuleIsShownWithoutSecrets(t *testing.T) {
 	p := permissions.Proposal{

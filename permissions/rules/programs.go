@@ -24,7 +24,7 @@ var (
 	subcommands, readers, holding = wordLists["subcommands"], wordLists["readers"], wordLists["holding"]
 	deletes, varied, plainLong    = wordLists["deletes"], wordLists["varied"], wordLists["plainLong"]
 	listing, senders, sending     = wordLists["listing"], wordLists["senders"], wordLists["sending"]
-	expanding                     = wordLists["expanding"]
+	expanding, reaching           = wordLists["expanding"], wordLists["reaching"]
 	// runners are programs whose operands are, or name, code.
 	runners = append(slices.Clone(bare), strings.Fields("expect R awk gawk mawk nawk sed gsed ed ex vi vim nvim view emacs "+
 		"emacsclient nano bc dc gdb lldb redis-cli duckdb "+
@@ -40,6 +40,30 @@ var (
 
 func hasSubcommands(programs []string) bool {
 	return slices.ContainsFunc(programs, func(name string) bool { return slices.Contains(subcommands, name) })
+}
+
+// variableOperands reports whether * may stand for operands of a program: they are files, texts and names by which it only reads, or what
+// is judged by itself, as the hosts of curl. files says that they are files.
+func variableOperands(words []string) (vary, files bool) {
+	name := words[0]
+	named, kind := acts.ListedProgram(words)
+	files = slices.Contains([]string{"reads", "pattern", "one", "packages"}, kind) ||
+		named == 0 && (slices.Contains(readers, name) || slices.Contains(writers, name) || name == "cp")
+	switch {
+	case name == "git" && len(words) > 1:
+		return slices.Contains(varied, words[1]), files || words[1] == "add"
+	case named > 0:
+		return files || slices.Contains([]string{"text", "words", "format"}, kind), files
+	}
+	return files || slices.Contains(texts, name) || name == "curl" || name == "wget", files
+}
+
+// reaches reports whether a program reaches other hosts, or acts on the machine or a service.
+func reaches(words []string) bool {
+	return slices.ContainsFunc(reaching, func(r string) bool {
+		name, word, part := strings.Cut(r, "_")
+		return r == baseName(words[0]) || part && name == baseName(words[0]) && slices.Contains(words[1:], word)
+	})
 }
 
 // mayAllow refuses an allow pattern that would cover code which nobody has seen, or that can never hold.

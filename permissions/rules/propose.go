@@ -425,8 +425,8 @@ func whyNotProposed(a *acts.Act) string {
 		return strings.HasPrefix(w, "--force") || forced.catches(w, name, subcommand) || name == "git" && strings.HasPrefix(w, "+")
 	}):
 		return "what is forced is asked each time"
-	case slices.Contains([]string{"ssh", "scp", "sftp", "rsync", "mosh", "telnet", "nc", "ncat", "socat"}, name):
-		return name + " reaches another host"
+	case reaches(a.Words):
+		return name + " reaches another host, or acts on the machine or a service"
 	case !slices.Contains(runners, name) && !second:
 		return ""
 	case a.Stdin != "" || a.Piped || slices.Contains(a.Words, "-") || slices.ContainsFunc(a.Words, func(w string) bool {
@@ -450,12 +450,10 @@ var (
 	deep = strings.Fields("gh glab aws az gcloud kubectl oc docker podman fly heroku vercel wrangler")
 	// harmless are options that change nothing of what a program may do, beside those in the table of package acts; with : a value follows.
 	harmless = map[string]string{
-		"gh": "--json: --jq: -q: --limit: -L: --state: -s: --author: --label: -l: --comments --patch --name-only --log --log-failed " +
-			"--job: --branch: -b: --workflow: -w: --status: --watch --interval: --required",
 		"go":         "-v -race -short -cover -run: -skip: -count: -timeout: -tags: -failfast", // of its subcommands that run no other code
 		"git commit": "-m: -a -q -s -v -am: --message: --all --signoff --quiet", "git add": "-A -u -v -N --all --update",
-		"git push": "-u --set-upstream -q -v", "git fetch": "-q -v --prune -p --tags -t", "git pull": "-q --rebase --ff-only",
-		"git switch": "-c: -q", "git merge": "--no-edit --ff-only --no-ff -m:", "git tag": "-a -m:",
+		"git push": "-u --set-upstream -q -v", "git fetch": "-q -v --prune -p --tags -t",
+		"git switch": "-c: -q", "git tag": "-a -m:",
 		"jq": "-r -c -e -s -n -S --raw-output --compact-output", "curl": "-s -S -L -f -i -I -v --silent --show-error --location --fail --head",
 		"mkdir": "-p -v", "cp": "-r -R -p -v -a", "golangci-lint": "--timeout: -v", "gofmt": "-l -d -s -e",
 	}
@@ -660,12 +658,15 @@ func (s *shape) variableSets(like []*shape) (sets [][]int) {
 	return sets
 }
 
-// isConstant reports whether an operand never varies: a remote of git, and an address that is not judged by itself.
+// isConstant reports whether an operand never varies: what is not known to be a file or a name that only reads, a remote of git, a mode or
+// owner of files, and an address that is not judged by itself.
 func (s *shape) isConstant(at int) bool {
 	word := s.words[s.operands[at]]
 	_, address := addressOf(word)
-	network := s.words[0] == "git" && slices.Contains([]string{"push", "fetch", "pull"}, s.word(1))
-	return network && at == 0 || address && s.words[0] != "curl" && s.words[0] != "wget" || !address && !plain(word)
+	first := s.words[0] == "git" && slices.Contains([]string{"push", "fetch"}, s.word(1)) ||
+		slices.Contains([]string{"chmod", "chown", "chgrp"}, s.words[0])
+	vary, _ := variableOperands(s.words)
+	return !vary || first && at == 0 || address && s.words[0] != "curl" && s.words[0] != "wget" || !address && !plain(word)
 }
 
 // equal reports whether another command has the same operands, except for these.
@@ -729,10 +730,13 @@ func (s *shape) write(varies []int, options []string, loose bool) (text string, 
 // inWords says what a pattern covers and what it does not.
 func (s *shape) inWords(varies []int, options []string, rest bool) string {
 	head := strings.Join(s.words[:s.head], " ")
+	_, files := variableOperands(s.words)
 	text := ""
 	switch {
-	case rest:
+	case rest && files:
 		text = s.in.Sprintf("%s of anything in the workspace", head)
+	case rest:
+		text = s.in.Sprintf("%s with any words", head)
 	case len(varies) > 0:
 		text = s.in.Sprintf("%s with any one word for each *", head)
 	default:
@@ -741,11 +745,13 @@ func (s *shape) inWords(varies []int, options []string, rest bool) string {
 	if len(options) > 0 {
 		text += s.in.Sprintf(", with or without %s", strings.ReplaceAll(strings.Join(options, ", "), " *", ""))
 	}
-	switch head {
-	case "git push":
+	switch {
+	case head == "git push":
 		return text + s.in.Text(". Not: --force, +branch, :branch, other remotes")
-	case "git fetch", "git pull":
+	case head == "git fetch":
 		return text + s.in.Text(". Not: other remotes")
+	case files:
+		return text + s.in.Text(". Not: other options, or anything outside the workspace")
 	}
-	return text + s.in.Text(". Not: other options, or anything outside the workspace")
+	return text + s.in.Text(". Not: other options")
 }

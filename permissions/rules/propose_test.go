@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -42,15 +43,14 @@ func TestProposalIsAsNarrowAsUseful(t *testing.T) {
 			[]string{"run go test ./..."}},
 		{"go test -exec x ./...", []string{"go test ./...", "go test ./..."}, []string{"run go test -exec x ./..."}},
 		{"cd " + shop + " && npm run lint && npm run build", nil, []string{"run npm run lint", "run npm run build"}},
-		{"gh pr view 12 --json title", []string{"gh pr view 13 --json title", "gh pr view 14"}, []string{"run gh pr view [--json *] *"}},
-		{"gh pr view 12", []string{"gh pr merge 13", "gh pr merge 14"}, []string{"run gh pr view 12"}},
+		{"head -n 5 a", []string{"head -n 5 b", "head c"}, []string{"run head [-n *] *"}},
+		{"git show a", []string{"git switch b", "git switch c"}, []string{"run git show a"}},
 		{"curl -s https://api.example.org/x", []string{"curl https://api.example.org/y", "curl https://api.example.org/z"},
 			[]string{"run curl [-s] *", "fetch api.example.org"}},
 		{"python3 tools/gen.py", []string{"python3 tools/a.py", "python3 tools/b.py"}, []string{"run python3 tools/gen.py"}},
 		{"./tools/x a", []string{"./tools/x b", "./tools/x c"}, []string{"run ./tools/x a"}},
 		{"git checkout main", []string{"git checkout a.go", "git checkout b.go"}, []string{"run git checkout main"}},
 		{"git add a.go", []string{"git add b.go", "git add b.go c.go", "git add -A"}, []string{"run git add [-A] ..."}},
-		{"mytool show a", []string{"mytool show b", "mytool show c"}, []string{"run mytool show *"}},
 		{"mytool show a", []string{"mytool drop b", "mytool drop c"}, []string{"run mytool show a"}},
 		{"sort -o out.txt in.txt", []string{"sort -o b.txt in.txt", "sort -o c.txt in.txt"}, []string{"run sort -o out.txt in.txt"}},
 		{"git commit -m 'a b'", []string{"git commit -m c", "git commit -m d"}, []string{"run git commit [-m *]"}},
@@ -60,10 +60,10 @@ func TestProposalIsAsNarrowAsUseful(t *testing.T) {
 		{"mytool +x", nil, []string{"run mytool +x"}},
 		{"mytool show -x -y a", []string{"mytool show -x -y b", "mytool show -x -y c"}, []string{"run mytool show -x -y a"}},
 		{"mytool run a", []string{"mytool run b", "mytool run c"}, []string{"run mytool run a"}},
-		{"mytool show a b", []string{"mytool show c d", "mytool show e f", "mytool show e"}, []string{"run mytool show * *"}},
-		{"gh pr view 12 --json", nil, []string{"run gh pr view 12 --json"}},
-		{"gh pr view 12 --limit 3", []string{"gh pr view 12", "gh pr view 12", "gh pr view 12 --json -x"},
-			[]string{"run gh pr view [--limit *] 12"}},
+		{"touch a b", []string{"touch c d", "touch e f", "touch e"},
+			[]string{"run touch * *", "write " + shop + "/a", "write " + shop + "/b"}},
+		{"head a -n", nil, []string{"run head a -n"}},
+		{"tail a -n 3", []string{"tail a", "tail a", "tail a -n -x"}, []string{"run tail [-n *] a"}},
 		{"go test -race ./...", []string{"go test ./...", "go test ./...", "go test -v -vet=off ./..."}, []string{"run go test [-race] ./..."}},
 		{"wget https://api.example.org/x", []string{"wget https://api.example.org/y", "wget https://api.example.org/z"},
 			[]string{"run wget *", "fetch api.example.org", "write /home/kim/shop/x"}},
@@ -185,6 +185,76 @@ func TestFilesElsewhereAreProposedByTheirFolder(t *testing.T) {
 	}
 }
 
+// A * stands for what is known to be a file, or a name by which the program only reads; of everything else a rule has the exact words.
+func TestAStarStandsOnlyForFilesAndForNamesThatAreRead(t *testing.T) {
+	for _, c := range []struct {
+		command string // of which %s varies
+		want    string
+	}{
+		{"cat %s", "run cat *"}, {"wc -l %s", "run wc -l *"}, {"mkdir -p %s", "run mkdir -p *"}, {"go vet ./%s", "run go vet *"},
+		{"git show %s", "run git show *"}, {"git add %s", "run git add *"}, {"git switch %s", "run git switch *"},
+		{"which %s", "run which *"}, {"echo %s", "run echo *"}, {"yq .a %s", "run yq .a *"}, {"chmod 600 %s", "run chmod 600 *"},
+		{"jq . %s", "run jq . *"}, {"cp %s b", "run cp * b"}, {"xxd %s", "run xxd *"},
+		{"mytool show %s", ""}, {"mytool %s", ""}, {"tar xf %s", ""}, {"7z x %s", ""}, {"ar x %s", ""}, {"npm view %s", ""},
+		{"docker-compose logs %s", ""}, {"hg update %s", ""}, {"svn update %s", ""}, {"date %s", ""}, {"chmod %s a", ""}, {"pip show %s", ""},
+		{"git merge %s", ""}, {"git cherry-pick %s", ""}, {"git pull origin %s", ""}, {"git push %s main", ""}, {"docker inspect %s", ""},
+		{"daycared grants %s", ""}, {"code %s", ""}, {"zip x.zip %s", ""}, {"tsc %s", ""},
+	} {
+		of := func(word string) string { return strings.ReplaceAll(c.command, "%s", word) }
+		p, why := (*Set)(nil).Propose(commandCall(of("aa")), allowedCalls(of("bb"), of("cc"), of("dd")))
+		if want := cmp.Or(c.want, "run "+of("aa")); len(p.Allow) == 0 || p.Allow[0] != want {
+			t.Errorf("%s: %q, want %q; %s", c.command, p.Allow, want, why)
+		}
+	}
+}
+
+// Nothing is proposed or suggested for what reaches another host, or acts on the machine or a service.
+func TestNothingIsProposedForWhatReachesHostsOrActsOnTheMachine(t *testing.T) {
+	for _, head := range []string{
+		"systemctl stop", "systemctl start", "systemctl disable", "systemctl mask", "service nginx", "launchctl load", "snap install",
+		"apt-get install", "ip link set", "hostnamectl set-hostname", "mount", "virsh start", "vagrant up", "/usr/bin/systemctl stop",
+		"gh pr merge", "gh pr view", "gh gist create", "aws s3 ls", "gcloud compute", "az vm start", "kubectl rollout restart",
+		"kubectl create ns", "flyctl deploy", "terraform apply", "npm publish", "npm -w x publish", "npm publish --tag x", "cargo publish",
+		"docker stop", "docker -H x stop", "docker compose restart", "docker push", "podman stop", "docker-compose stop", "rsync", "ping",
+		"createdb", "git send-email",
+	} {
+		past := onDays("coder", shop, head+" aa", head+" bb", head+" cc", head+" aa", head+" aa")
+		if p, why := (*Set)(nil).Propose(commandCall(head+" aa"), past); len(p.Allow) > 0 || why == "" {
+			t.Errorf("%s: %q is proposed", head, p.Allow)
+		}
+		if got := (*Set)(nil).Suggest(past); len(got) > 0 {
+			t.Errorf("%s: %q is suggested", head, allowsOf(got))
+		}
+	}
+	for _, command := range []string{"npm test", "npm run build", "docker ps", "docker build .", "cargo test", "git push origin main"} {
+		if p, why := (*Set)(nil).Propose(commandCall(command), nil); len(p.Allow) == 0 {
+			t.Errorf("%s: nothing is proposed: %s", command, why)
+		}
+	}
+}
+
+// Only of operands that are files does a proposal say that they are in the workspace.
+func TestWordsOfAProposalNameTheWorkspaceOnlyForFiles(t *testing.T) {
+	for command, says := range map[string]string{
+		"which %s":                     "which with any one word for each *. Not: other options",
+		"which %s x":                   "which with any one word for each *. Not: other options",
+		"echo %s":                      "echo with any one word for each *. Not: other options",
+		"git switch -q %s":             "git switch with any one word for each *. Not: other options",
+		"git commit -m %s":             "git commit with these words, with or without -m. Not: other options",
+		"curl -s https://a.example/%s": "curl with any one word for each *. Not: other options",
+	} {
+		of := func(word string) string { return strings.ReplaceAll(command, "%s", word) }
+		p, why := (*Set)(nil).Propose(commandCall(of("aa")), allowedCalls(of("bb"), of("cc")))
+		if len(p.Allow) == 0 || p.Descriptions[0] != says {
+			t.Errorf("%s: %q: %q, want %q; %s", command, p.Allow, p.Descriptions, says, why)
+		}
+	}
+	p, why := (*Set)(nil).Propose(commandCall("basename a"), allowedCalls("basename b .go", "basename c .md", "basename d e"))
+	if want := "basename with any words. Not: other options"; !slices.Equal(p.Descriptions, []string{want}) {
+		t.Errorf("%q: %q, want %q; %s", p.Allow, p.Descriptions, want, why)
+	}
+}
+
 // A proposal says in words what it covers, and where; an earlier call is named in one line.
 func TestProposalsSayWhatTheyCover(t *testing.T) {
 	for _, c := range []struct {
@@ -198,8 +268,14 @@ func TestProposalsSayWhatTheyCover(t *testing.T) {
 		{"Bash", `{"command":"go test -race ./..."}`, []string{"go test ./...", "go test ./..."}, "go test -race ./...",
 			[]string{"go test with these words, with or without -race. Not: other options, or anything outside the workspace. " +
 				"It runs this folder's code, as it is then"}},
-		{"Bash", `{"command":"mytool show a"}`, []string{"mytool show b", "mytool show c"}, "mytool show a",
-			[]string{"mytool show with any one word for each *. Not: other options, or anything outside the workspace"}},
+		{"Bash", `{"command":"head a"}`, []string{"head b", "head c"}, "head a",
+			[]string{"head with any one word for each *. Not: other options, or anything outside the workspace"}},
+		{"Bash", `{"command":"cat a b"}`, []string{"cat c", "cat d"}, "cat a b",
+			[]string{"cat of anything in the workspace. Not: other options, or anything outside the workspace"}},
+		{"Bash", `{"command":"git fetch origin a"}`, []string{"git fetch origin b", "git fetch origin c"}, "git fetch origin a",
+			[]string{"git fetch with any one word for each *. Not: other remotes"}},
+		{"Bash", `{"command":"git add a"}`, []string{"git add b", "git add c"}, "git add a",
+			[]string{"git add with any one word for each *. Not: other options, or anything outside the workspace"}},
 		{"Bash", `{"command":"npm test"}`, nil, "npm test", []string{"exactly these words. It runs this folder's code, as it is then"}},
 		{"Bash", `{"command":"./x.sh a"}`, nil, "./x.sh a", []string{"exactly these words. It runs this folder's code, as it is then"}},
 		{"Bash", `{"command":"ls src"}`, nil, "ls src", []string{"exactly these words"}},
