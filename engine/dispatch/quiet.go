@@ -56,7 +56,10 @@ func (d *Dispatch) isSilenced(person string, r permissions.Request) bool {
 // digest adds what an agent asked a person while its cards were silent, or returns how long they still are.
 func (d *Dispatch) digest(ctx context.Context, n permissions.Notice, notice *connectors.Notice) (later time.Duration, err error) {
 	if _, until := d.QuietSince(n.To, permissions.Caller{Name: n.By}); !until.IsZero() {
-		return min(until.Sub(d.clock.Now()), shared.Idle), nil
+		until, err = time.Parse(time.RFC3339Nano, n.CallerMessage.Text) // its own: it may just take the place of another
+		if later = min(until.Sub(d.clock.Now()), shared.Idle); err == nil && later > 0 {
+			return later, nil
+		}
 	}
 	notice.At = n.CreatedAt
 	settled, err := d.history(ctx, permissions.HistoryQuery{Since: n.CreatedAt, Asked: n.To, Limit: maxDigest})
