@@ -341,6 +341,11 @@ func TestWhatWaitedEndsWithALostKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	o := newOpened(t, path)
 	renew := options(path)
+	late := newAsk()
+	late.Request.CreatedAt, late.Request.Deadline = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
+	if _, _, err := o.Open(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
 	forge := statements(`UPDATE requests SET quorum = 1, asked = '["fay"]' WHERE state = 'pending'`)
 	if err := errors.Join(o.Close(), os.Remove(renew.keyFile()), change(t.Context(), path, forge)); err != nil {
 		t.Fatal(err)

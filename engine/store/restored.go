@@ -393,7 +393,7 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 	s.restateClosed(ctx, t, now)
 	s.restateLocks(ctx, t, now)
 	n.approvals = s.applyToEach(ctx, t, readUnused, permissions.Void{At: now})
-	if s.newKey != "" && s.from == nil {
+	if s.newKey != "" && s.from == nil && (s.newKey != firstKey || l.copied == isCopy) { // else the store was never sealed
 		const reason = "the audit key that it was sealed with is not here, so nobody can check what the store says of it: ask again"
 		if ended := s.applyToEach(ctx, t, readUnanswered, permissions.GiveUp{Reason: reason, At: now}); ended > 0 {
 			s.log.Error("requests that waited have ended as undeliverable: the audit key that they were sealed with is not here", "requests", ended)
@@ -423,6 +423,9 @@ func (s *Store) applyToEach(ctx context.Context, t *tx, query string, e permissi
 			continue
 		}
 		change, refused := permissions.Step(r, e)
+		if err == nil && errors.Is(refused, permissions.ErrLate) { // nobody can answer it any more, and it expires
+			continue
+		}
 		if err = cmp.Or(err, refused); err != nil {
 			t.fail(err)
 			return n
