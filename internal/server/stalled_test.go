@@ -61,7 +61,7 @@ func TestStalledConnectionsDoNotHoldUpWhoDecides(t *testing.T) {
 			ended, done := context.WithCancel(t.Context())
 			done()
 			asked++
-			r, err := env.Ask(ended, permissions.CallerUID(4242+asked), wiretest.Question(strconv.Itoa(asked)))
+			r, err := env.Ask(ended, permissions.CallerUID(100_000+asked), wiretest.Question(strconv.Itoa(asked)))
 			if r.State != permissions.Pending {
 				t.Fatal(err)
 			}
