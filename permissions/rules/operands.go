@@ -150,7 +150,10 @@ func (j *judge) addUnseen(a *acts.Act) {
 	}
 }
 
-// nameLists are the options with which programs are given a file with names of files: a long one, and a letter or 0.
+// listOptions begin the options with which any program may be given a file with names of files.
+var listOptions = []string{"--files0-f", "--files-f", "--filel", "--file-l", "--pathspec-from", "--arg-f"}
+
+// nameLists are those options of programs that are known, which may be cut: a long one, and a letter or 0.
 var nameLists = map[string]struct {
 	long   string
 	letter byte
@@ -171,6 +174,8 @@ func listsNames(words []string) bool {
 		case name == "xargs" && !strings.HasPrefix(w, "-") && !slices.Contains(strings.Fields("-n -P -L -s -I -d -E"), words[n]):
 			return false // its command
 		case strings.HasPrefix(w, "@") && slices.Contains(expanding, name),
+			slices.ContainsFunc(listOptions, func(begin string) bool { return strings.HasPrefix(w, begin) }),
+			(name == "xz" || name == "file") && strings.HasPrefix(w, "--files"),
 			len(option) > 2 && strings.HasPrefix(option, "--") && strings.HasPrefix(list.long, option),
 			joined && list.letter != 0 && strings.IndexByte(option, list.letter) >= 0:
 			return true

@@ -155,12 +155,6 @@ func TestReadOnlyAllowsUsualCommandsThatOnlyRead(t *testing.T) {
 // TestASearchOfOpencodeInAFileIsOneOfItsFolder, which opencode searches then.
 func TestASearchOfOpencodeInAFileIsOneOfItsFolder(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"read ./docs/**", "read ./src/a.go"}}, Rule{Deny: []string{"read ./docs/secret"}})
-	resolve := func(name string) string { // names with a dot are those of files
-		if clean := path.Clean(name); !strings.HasSuffix(name, "/") || !strings.Contains(clean, ".") {
-			return clean
-		}
-		return ""
-	}
 	for _, c := range []struct {
 		dialect, tool, path string
 		want                Effect
@@ -169,7 +163,7 @@ func TestASearchOfOpencodeInAFileIsOneOfItsFolder(t *testing.T) {
 		{"opencode", "grep", "docs/sub", Allow}, {"claude-code", "Grep", "docs/x.md", Allow}, {"claude-code", "Grep", "src/a.go", Allow},
 	} {
 		input := json.RawMessage(`{"pattern":"x","path":"` + c.path + `"}`)
-		call := Call{Dialect: c.dialect, Tool: c.tool, Input: input, Folder: shop, Root: shop, Resolve: resolve}
+		call := Call{Dialect: c.dialect, Tool: c.tool, Input: input, Folder: shop, Root: shop, Resolve: withFiles}
 		if v := s.Judge(call); v.Effect != c.want {
 			t.Errorf("%s %s in %s is %q, want %q; %v", c.dialect, c.tool, c.path, v.Effect, c.want, v.Reasons)
 		}
@@ -180,6 +174,14 @@ func TestASearchOfOpencodeInAFileIsOneOfItsFolder(t *testing.T) {
 	}
 }
 
+// withFiles resolves links where a name with a dot in it is that of a file, not of a folder.
+func withFiles(name string) string {
+	if plain := strings.TrimSuffix(name, "/"); plain != name && strings.Contains(path.Base(path.Clean(plain)), ".") {
+		return ""
+	}
+	return links(shop)(name)
+}
+
 // TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles: comparing two folders reads the files of one name in both, and with a file the one
 // of its name. Moving a folder takes its files to where no rule names them. Here a name with a dot is that of a file, and others may be
 // folders.
@@ -187,13 +189,6 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: listed("read ./docs/z; read ./docs/x.md; read ./a/secrets/**; write **/conf; write ./a/prot/**; read ./out/k")},
 		Rule{Allow: listed("run diff [-u] [-U *] [--from-file=*] ...; run mv [-t *] [--target-directory=*] ...; run git mv ...; write ./**; " +
 			"run cp [-r] [-t *] ...; run gofmt [-l] [-d] ...; run ln ...; run git diff ...; run sudo mv a b; run nice diff docs sub")})
-	where := links(shop)
-	resolve := func(name string) string {
-		if plain := strings.TrimSuffix(name, "/"); plain != name && strings.Contains(path.Base(path.Clean(plain)), ".") {
-			return ""
-		}
-		return where(name)
-	}
 	for effect, commands := range map[Effect]string{
 		Allow: `diff a.go b.go; diff -U 3 a.go docs/b.go; diff a.go docs; mv a.go b.go; mv a.go docs; cp a.go docs;
 			git mv a.go sub; cp -r a.go b; gofmt -l docs; gofmt -d a.go docs/b.go; git diff HEAD docs/b.go; mv a.go a; ln a.go b.go;
@@ -207,7 +202,7 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 			gofmt -d docs; gofmt .; gofmt -l -d docs; diff out sub; mv sub a; sdiff docs sub; git diff docs sub; sudo mv a b; nice diff docs sub`,
 	} {
 		for _, command := range listed(commands) {
-			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve})
+			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: withFiles})
 			if v.Effect != effect || v.Unsure != (effect == "") && effect != Deny {
 				t.Errorf("%q is %q, want %q, unsure: %t; %v", command, v.Effect, effect, v.Unsure, v.Reasons)
 			}
@@ -217,7 +212,7 @@ func TestWhatTakesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 		if name == shop+"/.git/HEAD/" { // it is a file
 			return ""
 		}
-		return resolve(name)
+		return withFiles(name)
 	}
 	for _, command := range []string{"git diff docs sub", "git diff z docs", "cd src && git diff main docs"} {
 		if v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: repository}); v.Effect != Allow {
@@ -245,13 +240,6 @@ func TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 			"run rsync [-a] [--delete] [--exclude *] ...; " +
 			"run cp [--parents] [-rta] ...; run ln [-s] ...; run install [-D] [-Dta] ...; run git clean -n; run git clean -fd docs; " +
 			"run git commit -m *; run find a -exec rm '{}' +; write ./**")})
-	where := links(shop)
-	resolve := func(name string) string {
-		if plain := strings.TrimSuffix(name, "/"); plain != name && strings.Contains(path.Base(path.Clean(plain)), ".") {
-			return ""
-		}
-		return where(name)
-	}
 	for effect, commands := range map[Effect]string{
 		Allow: `rm a.go; rm -rf dist; rm -rf node_modules/x.d; chmod 600 a; git rm a.go; git clean -n; git commit -m clean; ln a.go b.go;
 			ln -s a.go c/l.go; cp --parents a.go c; git restore --staged src; install -D a.go c/d.go; git checkout -- a.go`,
@@ -262,7 +250,7 @@ func TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 			ln -s ../a c/l; rsync -a z.d .; find a -exec rm {} +`,
 	} {
 		for _, command := range listed(commands) {
-			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve})
+			v := s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: withFiles})
 			if v.Effect != effect || v.Unsure != (effect == "") && effect != Deny {
 				t.Errorf("%q is %q, want %q, unsure: %t; %v", command, v.Effect, effect, v.Unsure, v.Reasons)
 			}
@@ -270,7 +258,7 @@ func TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 	}
 	fixed := rulesOf(t, Rule{Deny: listed("write ./dist/x; read ./a/k")})
 	for command, unsure := range map[string]bool{"rm -rf dist": true, "rm -rf a": true, "rm -rf src": false, "fd z -x rm": true} {
-		if v := fixed.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: resolve}); v.Unsure != unsure {
+		if v := fixed.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: withFiles}); v.Unsure != unsure {
 			t.Errorf("%q: unsure is %t; %v", command, v.Unsure, v.Reasons)
 		}
 	}
@@ -355,13 +343,15 @@ func TestADenyRuleHoldsForTheOtherNamesOfWhatItNames(t *testing.T) {
 // TestAFileWithNamesOfFilesIsAskedAbout: what it names is not seen. The words of date may be files, too.
 func TestAFileWithNamesOfFilesIsAskedAbout(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: []string{"read ./secret"}}, Rule{Allow: listed("run strings [-a] ...; run strings '@list'; " +
-		"run sort --files0-from=list; run wc --files0-from=list; run xz --files=list -kc; run file -f list; run date [-f *] ...; " +
+		"run sort --files0-from=list; run wc --files0-from=list; run xz --files=list -kc; " +
+		"run xz --files0=list; run frob --files-from=list; run file -f list; run date [-f *] ...; " +
 		"run gcc '@list'; run file [-bm*] ...; run sed -nfsecret x; " +
 		"run sort [--files0=*] [--fil=*] [--field-separator=*] ...; run wc --f=list; " +
 		"run xargs -0alist cat; run xargs -n 1 --arg=list cat; run xargs grep -la x; run xargs -n 1 ls -a; run tar cTf list q.tar; " +
 		"run tar -cTlist -fq; run tar cf T.tar src; run frob '@a/b'; run date '+%F'")})
 	for effect, commands := range map[Effect]string{
-		"": "strings @list; sort --files0-from=list; wc --files0-from=list; xz --files=list -kc; file -f list; gcc @list; " +
+		"": "strings @list; sort --files0-from=list; wc --files0-from=list; " +
+			"xz --files=list -kc; xz --files0=list; frob --files-from=list; file -f list; gcc @list; " +
 			"sort --files0=list; sort --fil=list; wc --f=list; xargs -0alist cat; xargs -n 1 --arg=list cat; tar cTf list q.tar; tar -cTlist -fq",
 		Deny:  "date -f secret; date -fsecret; date --file=secret; date -r secret; date -ufsecret; file -bmsecret x; sed -nfsecret x",
 		Allow: "strings -a x; date +%F; date; frob @a/b; xargs grep -la x; xargs -n 1 ls -a; tar cf T.tar src; sort --field-separator=x y",
