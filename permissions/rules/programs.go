@@ -24,7 +24,7 @@ var (
 	subcommands, readers, holding = wordLists["subcommands"], wordLists["readers"], wordLists["holding"]
 	deletes, varied, plainLong    = wordLists["deletes"], wordLists["varied"], wordLists["plainLong"]
 	listing, senders, sending     = wordLists["listing"], wordLists["senders"], wordLists["sending"]
-	expanding, reaching           = wordLists["expanding"], wordLists["reaching"]
+	expanding, searchers          = wordLists["expanding"], wordLists["searchers"]
 	// runners are programs whose operands are, or name, code.
 	runners = append(slices.Clone(bare), strings.Fields("expect R awk gawk mawk nawk sed gsed ed ex vi vim nvim view emacs "+
 		"emacsclient nano bc dc gdb lldb redis-cli duckdb "+
@@ -58,11 +58,47 @@ func variableOperands(words []string) (vary, files bool) {
 	return files || slices.Contains(texts, name) || name == "curl" || name == "wget", files
 }
 
-// reaches reports whether a program reaches other hosts, or acts on the machine or a service.
-func reaches(words []string) bool {
-	return slices.ContainsFunc(reaching, func(r string) bool {
-		name, word, part := strings.Cut(r, "_")
-		return r == baseName(words[0]) || part && name == baseName(words[0]) && slices.Contains(words[1:], word)
+// use is how words.txt says that a program is used: with a word after it, with one of its options, or without all of them.
+type use struct {
+	word    string   // empty: any
+	options []string // letters, or what begins with a dash and begins the option; none: any
+	without bool
+}
+
+// usesBy are the uses of programs, by the list and the program.
+var usesBy = func() map[string]map[string][]use {
+	all := map[string]map[string][]use{}
+	for list, programs := range wordLists {
+		all[list] = map[string][]use{}
+		for _, program := range programs {
+			named, options, _ := strings.Cut(program, ":")
+			name, word, _ := strings.Cut(named, "_")
+			options, without := strings.CutPrefix(options, "!")
+			all[list][name] = append(all[list][name], use{word, strings.FieldsFunc(options, func(r rune) bool { return r == ',' }), without})
+		}
+	}
+	return all
+}()
+
+// uses reports whether a list of words.txt has what a program is used for by these words.
+func uses(list string, words []string) bool {
+	name := baseName(words[0])
+	return slices.ContainsFunc(usesBy[list][name], func(u use) bool {
+		has := len(u.options) == 0 || slices.ContainsFunc(u.options, func(o string) bool {
+			if strings.HasPrefix(o, "-") {
+				return hasOption(words[1:], "", o)
+			}
+			return hasOption(words[1:], o) || strings.HasSuffix(name, "tar") && len(words) > 1 && strings.ContainsAny(words[1], o)
+		})
+		return has != u.without && (u.word == "" || slices.Contains(words[1:], u.word))
+	})
+}
+
+// hasOption reports whether one of a program's words is an option with one of these letters, or begins with one of these names.
+func hasOption(words []string, letters string, names ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, letters) ||
+			slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(w, name) })
 	})
 }
 

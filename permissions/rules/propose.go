@@ -425,7 +425,7 @@ func whyNotProposed(a *acts.Act) string {
 		return strings.HasPrefix(w, "--force") || forced.catches(w, name, subcommand) || name == "git" && strings.HasPrefix(w, "+")
 	}):
 		return "what is forced is asked each time"
-	case reaches(a.Words):
+	case uses("reaching", a.Words):
 		return name + " reaches another host, or acts on the machine or a service"
 	case !slices.Contains(runners, name) && !second:
 		return ""

@@ -11,68 +11,25 @@ import (
 	"github.com/daycared/daycared/permissions/acts"
 )
 
-// searches reports whether a program reads what lies in the folders that it is given, or in its own.
-func searches(words []string) bool {
-	has := func(letters string, names ...string) bool { return hasOption(words[1:], letters, names...) }
-	switch name := baseName(words[0]); name {
-	case "rg", "rsync":
-		return true
-	case "grep", "egrep", "fgrep", "zgrep", "diff":
-		return has("rRd", "--r", "--d")
-	case "git":
-		return slices.Contains(words[1:], "grep")
-	case "find", "fd":
-		return has("xX", "-exec", "-ok", "--exec", "-delete")
-	case "cp", "scp", "zip":
-		return has("rRa", "--r", "--a")
-	case "tar":
-		return has("cr", "--create", "--append") || len(words) > 1 && strings.ContainsAny(words[1], "cr")
-	default:
-		return slices.Contains(searchers, name)
-	}
-}
-
-// hasOption reports whether one of a program's words is an option with one of these letters, or begins with one of these names.
-func hasOption(words []string, letters string, names ...string) bool {
-	return slices.ContainsFunc(words, func(w string) bool {
-		return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, letters) ||
-			slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(w, name) })
-	})
-}
-
-// searchers are programs that search their folder for their first operand.
-var searchers = strings.Fields("ag ack ugrep ug rgrep rga sift pt")
-
-// removers are programs that remove folders with what is in them: rm with an option.
-var removers = strings.Fields("rm rimraf trash trash-put")
-
-// comparers are programs that compare two files or folders, and a file with the one of its name in a folder.
-var comparers = strings.Fields("diff sdiff colordiff icdiff difft delta")
-
-// What programs do with a folder and what is in it.
+// What programs do with a folder and what is in it: the lists of words.txt that say which do.
 const (
-	moving, copying, comparing, printing, changing, adding = "moves", "copies", "compares", "prints", "changes or removes", "adds"
+	searching, moving, copying, removing, changing = "searching", "moving", "copying", "removing", "changing"
+	comparing, printing, following, adding         = "comparing", "printing", "following", "adding"
 )
+
+// searches reports whether a program reads what lies in the folders that it is given, or in its own.
+func searches(words []string) bool { return uses(searching, words) }
 
 // takesWhole returns what a program does with the folders that it is given, and what is in them; empty: nothing. It compares the files of
 // two folders.
 func takesWhole(words []string) string {
-	name := baseName(words[0])
-	if _, does := takenByGit(words[1:]); does != "" && name == "git" {
+	if _, does := takenByGit(words[1:]); does != "" && baseName(words[0]) == "git" {
 		return does
 	}
-	switch {
-	case name == "mv" || name == "git" && slices.Contains(words[1:], "mv"):
-		return moving
-	case (name == "cp" || name == "scp" || name == "rsync") && searches(words):
-		return copying
-	case slices.Contains(removers, name) && (name != "rm" || hasOption(words[1:], "rR", "--r")),
-		slices.Contains([]string{"chmod", "chown", "chgrp", "chattr", "setfacl", "chcon"}, name) && hasOption(words[1:], "R", "--r"):
-		return changing
-	case slices.Contains(comparers, name), name == "git" && len(words) > 1 && words[1] == "diff":
-		return comparing
-	case name == "gofmt" && (!slices.Contains(words, "-l") || slices.Contains(words, "-d")):
-		return printing
+	for _, does := range []string{moving, copying, removing, changing, comparing, printing} {
+		if uses(does, words) {
+			return does
+		}
 	}
 	return ""
 }
@@ -209,7 +166,7 @@ func (j *judge) searched(i item) int {
 	}
 	switch {
 	case len(names) > 0:
-		if does := takesWhole(i.act.Words); does == moving || does == changing {
+		if does := takesWhole(i.act.Words); does == moving || does == removing || does == changing {
 			kinds = append(kinds, writes)
 		}
 	case i.kind == runs && len(i.act.Words) > 0 && searches(i.act.Words):
@@ -244,7 +201,7 @@ func (j *judge) searched(i item) int {
 	}
 	rule := cmp.Or(j.ruleWithin(i.act, names, true, kinds...), j.ruleWithin(i.act, given, false, kinds...),
 		j.ruleWithin(i.act, into, true, reads, writes))
-	if rule == 0 && i.kind == runs && len(names) > 0 && followsLinks(i.act.Words) {
+	if rule == 0 && i.kind == runs && len(names) > 0 && uses(following, i.act.Words) {
 		return j.ruleWithin(i.act, []string{"/"}, true, kinds...)
 	}
 	return rule
@@ -278,33 +235,12 @@ func sends(words []string) bool {
 	}))
 }
 
-// followsLinks reports whether a program reads what the links lead to that lie in the folders that it is given.
-func followsLinks(words []string) bool {
-	has := func(letters string, names ...string) bool { return hasOption(words[1:], letters, names...) }
-	switch name := baseName(words[0]); name {
-	case "zip":
-		return !has("y", "--sym")
-	case "cp", "rsync":
-		return has("Lk", "--deref", "--copy-")
-	case "rg", "find", "fd", "ack", "pt", "sift":
-		return has("L", "--follow", "-follow")
-	case "ag":
-		return has("f", "--follow")
-	case "grep", "egrep", "fgrep", "zgrep", "ugrep", "ug":
-		return has("RS", "--deref")
-	case "tar":
-		return has("h", "--deref") || len(words) > 1 && !strings.HasPrefix(words[1], "-") && strings.Contains(words[1], "h")
-	default:
-		return name == "scp" || slices.Contains(comparers, name)
-	}
-}
-
 // ruleWithin returns the first deny or ask rule of these kinds that may be about something in one of these folders, or that is; 0 if there
 // is none. A rule for **/NAME may be about any folder.
 func (j *judge) ruleWithin(a *acts.Act, folders []string, may bool, kinds ...kind) (rule int) {
 	for _, name := range folders {
 		for _, folder := range j.namesOf(item{kind: reads, act: a, name: name}) {
-			scratch := len(a.Words) > 0 && slices.Contains(removers, baseName(a.Words[0])) && acts.IsScratch(j.w.Root, folder)
+			scratch := len(a.Words) > 0 && uses(removing, a.Words) && acts.IsScratch(j.w.Root, folder)
 			for _, p := range j.guarding {
 				if (scratch || !may) && p.path.parts[0] == "**" { // in a build folder such files come and go with it
 					continue
