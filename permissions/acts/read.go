@@ -523,7 +523,7 @@ func (a Act) within(depth int) (all []Act) {
 		case strings.ContainsAny(word, " \t\n"):
 			texts = append(texts, strings.TrimPrefix(word, "-S"))
 		case !isShell && !strings.HasPrefix(word, "-") && len(all) < maxActs:
-			inner := Act{Kind: Run, Words: a.Words[i+1:], In: a.In, Stdin: a.Stdin}
+			inner := Act{Kind: Run, Words: a.Words[i+1:], In: a.In, Stdin: a.Stdin, Piped: a.Piped, Fed: a.Fed}
 			all = append(append(all, inner), inner.within(depth+1)...)
 		}
 	}

@@ -158,7 +158,7 @@ var nameLists = map[string]struct {
 	long   string
 	letter byte
 }{
-	"sort": {"--files0-from", 0}, "wc": {"--files0-from", 0}, "du": {"--files0-from", 0}, "xargs": {"--arg-file", 'a'}, "xz": {"--files", 0},
+	"sort": {"--files0-from", 0}, "wc": {"--files0-from", 0}, "du": {"--files0-from", 0}, "xargs": {"--arg-file", 'a'}, "xz": {"--files0", 0},
 	"zstd": {"--filelist", 0}, "file": {"--files-from", 'f'}, "tar": {"--files-from", 'T'}, "gtar": {"--files-from", 'T'},
 	"bsdtar": {"--files-from", 'T'}, "rsync": {"--files-from", 0}, "git": {"--pathspec-from-file", 0},
 }
@@ -175,7 +175,6 @@ func listsNames(words []string) bool {
 			return false // its command
 		case strings.HasPrefix(w, "@") && slices.Contains(expanding, name),
 			slices.ContainsFunc(listOptions, func(begin string) bool { return strings.HasPrefix(w, begin) }),
-			(name == "xz" || name == "file") && strings.HasPrefix(w, "--files"),
 			len(option) > 2 && strings.HasPrefix(option, "--") && strings.HasPrefix(list.long, option),
 			joined && list.letter != 0 && strings.IndexByte(option, list.letter) >= 0:
 			return true

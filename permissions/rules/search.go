@@ -114,7 +114,7 @@ func (j *judge) wholeFolders(a *acts.Act) (names, into []string) {
 // operandsOf are the words of a program that may name files, and the values of its options for them (--target-directory, --from-file).
 func operandsOf(a *acts.Act) (names []string) {
 	words := a.Words[1:]
-	if baseName(a.Words[0]) == "git" && len(words) > 0 {
+	if baseName(a.Words[0]) == "git" {
 		if names, does := takenByGit(words); does != "" {
 			return names
 		}
@@ -161,7 +161,7 @@ func namesSearch(tool string) bool {
 func (j *judge) searched(i item) int {
 	var names, into, given []string
 	kinds := []kind{reads}
-	if i.kind == runs && len(i.act.Words) > 0 {
+	if i.kind == runs {
 		names, into = j.wholeFolders(i.act)
 	}
 	switch {
@@ -169,7 +169,7 @@ func (j *judge) searched(i item) int {
 		if does := takesWhole(i.act.Words); does == moving || does == removing || does == changing {
 			kinds = append(kinds, writes)
 		}
-	case i.kind == runs && len(i.act.Words) > 0 && searches(i.act.Words):
+	case i.kind == runs && searches(i.act.Words):
 		text := textsOf(i.act)
 		for n, word := range i.act.Words[1:] {
 			if !text[n+1] && !strings.HasPrefix(word, "-") {
@@ -177,15 +177,15 @@ func (j *judge) searched(i item) int {
 			}
 		}
 		takes := func(w string) bool { return mayTakeValue(i.act.Words[0], w) }
-		implied := len(names) == 0 || len(names) == 1 && slices.Contains(searchers, baseName(i.act.Words[0]))
 		name := baseName(i.act.Words[0])
+		implied := len(names) == 0 || len(names) == 1 && slices.Contains(searchers, name)
 		if implied || name == "git" || name == "fd" || slices.ContainsFunc(i.act.Words[1:], takes) { // a name may be an option's value
 			names = append(names, ".")
 		}
-		if name := baseName(i.act.Words[0]); name == "fd" || name == "find" && mayChangeOperands(name, i.act.Words[1:]) {
+		if name == "fd" || name == "find" && mayChangeOperands(name, i.act.Words[1:]) {
 			kinds = append(kinds, writes)
 		}
-	case i.kind == runs && len(i.act.Words) > 0 && !readsNoFolder(i.act.Words):
+	case i.kind == runs && !readsNoFolder(i.act.Words):
 		names = slices.DeleteFunc(slices.Clone(i.act.Words[1:]), func(w string) bool {
 			return w != "." && w != ".." && w != "/" && !strings.HasSuffix(w, "/")
 		})
@@ -210,8 +210,8 @@ func (j *judge) searched(i item) int {
 // partsOf are the names that the words of a program may be or have in them, as in -v DOCS:/x and --from-file=DOCS.
 func partsOf(words []string) (names []string) {
 	for _, word := range words[1:] {
-		if names = append(names, word); strings.HasPrefix(word, "-") && len(word) > 2 {
-			names = append(names, word[2:])
+		if names = append(names, word); strings.HasPrefix(word, "-") {
+			names = append(names, word[min(2, len(word)):])
 		}
 		for part := range strings.SplitSeq(word, ",") {
 			value := part[strings.LastIndex(part, "=")+1:]

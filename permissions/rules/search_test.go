@@ -20,7 +20,7 @@ func TestASearchThroughAFolderMeetsTheRulesForItsFiles(t *testing.T) {
 			deny: "read **/.env", allowed: "grep -n x a; ls src; cat a; cp a b; git show HEAD:src/a; git add -u; git add -n .",
 			denied: "git show HEAD:.env; git show :src/.env; grep -r x .env; rg x src/.env; rg -n x .env",
 			asked: `diff a b; grep -r x .; grep -rn x; rg x; rg x src; git grep x; diff -r a b; tar cf x .; cp -a src b; grep -d recurse x src;
-				grep -nr x; tar vcf x .; git add .; git add -A; git add; git add -- src; tar`,
+				grep -nr x; tar vcf x .; git add .; git add -A; git add; git add -- src; tar; git -c`,
 		},
 		{
 			deny: "read ./secrets/**", allowed: `grep -rn x src; rg x src; rg x srcs; cp -a src b; tar cf x src; frob src/;
@@ -244,7 +244,8 @@ func TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 		Allow: `rm a.go; rm -rf dist; rm -rf node_modules/x.d; chmod 600 a; git rm a.go; git clean -n; git commit -m clean; ln a.go b.go;
 			ln -s a.go c/l.go; cp --parents a.go c; git restore --staged src; install -D a.go c/d.go; git checkout -- a.go`,
 		Deny: `rm -r a/prot/x; ln ../x.md; ln -s ../x.md; ln -s /srv/x.md .; ln -s ../b/k/y.md c/l; ln -s ../.env c/l; rsync /srv/x.md .;
-			cp --parents prot/x a; install -Dta/prot x; cp -rta/prot x; ln -s k/y.md b`,
+			cp --parents prot/x a; install -Dta/prot x; cp -rta/prot x; ln -s k/y.md b;
+			rsync -R prot/x a; rsync --relative prot/x a`,
 		"": `rm -rf a; rm -fr ./a/; rm -r src; chmod -R u+w a; chown -R kim a; git rm -r a; git clean -fdx; git clean -fd docs; git restore a;
 			git checkout -- a; find . -delete; find src -name z -delete; rsync -a --delete src a; rsync -a src a --exclude z; ln -s a l; ln -s . l;
 			ln -s ../a c/l; rsync -a z.d .; find a -exec rm {} +`,
@@ -260,6 +261,12 @@ func TestWhatChangesFoldersWholeMeetsTheRulesForTheirFiles(t *testing.T) {
 	for command, unsure := range map[string]bool{"rm -rf dist": true, "rm -rf a": true, "rm -rf src": false, "fd z -x rm": true} {
 		if v := fixed.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: withFiles}); v.Unsure != unsure {
 			t.Errorf("%q: unsure is %t; %v", command, v.Unsure, v.Reasons)
+		}
+	}
+	writes := rulesOf(t, Rule{Deny: []string{"write ./dist/x"}})
+	for command, unsure := range map[string]bool{"find dist -delete": true, "find dist -exec grep x '{}' +": false} {
+		if v := writes.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: withFiles}); v.Unsure != unsure {
+			t.Errorf("where only writing is denied, %q: unsure is %t; %v", command, v.Unsure, v.Reasons)
 		}
 	}
 	names, _, whole := NamesToResolve(Call{Command: "rm -r x; ln -s ../y c/l; git clean -fd", Folder: shop, Root: shop}, 1<<15)
@@ -344,15 +351,16 @@ func TestADenyRuleHoldsForTheOtherNamesOfWhatItNames(t *testing.T) {
 func TestAFileWithNamesOfFilesIsAskedAbout(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: []string{"read ./secret"}}, Rule{Allow: listed("run strings [-a] ...; run strings '@list'; " +
 		"run sort --files0-from=list; run wc --files0-from=list; run xz --files=list -kc; " +
-		"run xz --files0=list; run frob --files-from=list; run file -f list; run date [-f *] ...; " +
+		"run xz --files0=list; run xz --files -k; run frob --files-from=list; run file -f list; run date [-f *] ...; " +
 		"run gcc '@list'; run file [-bm*] ...; run sed -nfsecret x; " +
 		"run sort [--files0=*] [--fil=*] [--field-separator=*] ...; run wc --f=list; " +
 		"run xargs -0alist cat; run xargs -n 1 --arg=list cat; run xargs grep -la x; run xargs -n 1 ls -a; run tar cTf list q.tar; " +
-		"run tar -cTlist -fq; run tar cf T.tar src; run frob '@a/b'; run date '+%F'")})
+		"run tar Tcf list q.tar; run tar -cTlist -fq; run tar cf T.tar src; run frob '@a/b'; run date '+%F'")})
 	for effect, commands := range map[Effect]string{
 		"": "strings @list; sort --files0-from=list; wc --files0-from=list; " +
-			"xz --files=list -kc; xz --files0=list; frob --files-from=list; file -f list; gcc @list; " +
-			"sort --files0=list; sort --fil=list; wc --f=list; xargs -0alist cat; xargs -n 1 --arg=list cat; tar cTf list q.tar; tar -cTlist -fq",
+			"xz --files=list -kc; xz --files0=list; xz --files -k; frob --files-from=list; file -f list; gcc @list; " +
+			"sort --files0=list; sort --fil=list; wc --f=list; xargs -0alist cat; xargs -n 1 --arg=list cat; tar cTf list q.tar; tar -cTlist -fq; " +
+			"tar Tcf list q.tar",
 		Deny:  "date -f secret; date -fsecret; date --file=secret; date -r secret; date -ufsecret; file -bmsecret x; sed -nfsecret x",
 		Allow: "strings -a x; date +%F; date; frob @a/b; xargs grep -la x; xargs -n 1 ls -a; tar cf T.tar src; sort --field-separator=x y",
 	} {
@@ -396,7 +404,9 @@ func TestACallIsUnsureWhereARuleMayBeAboutItsFiles(t *testing.T) {
 		"nice grep -r x .": true, "nice grep -r x src": false, "cat a | sh": true, "bash < a": true, "bash a": false,
 		"sudo -u kim python3 -c 'open(chr(97))'": true, "sudo -u kim python3 a": false,
 		"tar cf - . | strings": true, "curl file://$PWD/secrets/y": true, "cat $(echo secrets/y)": true, "sh -c \"$x\"": true,
-		"python3 -c 'open(chr(97))'": true, "for f in *; do cat $f; done": true, "if": true,
+		"cat a | sudo sh": true, "sudo sh < a": true, "watch 'cat a | sh'": true, "sudo sh a": false,
+		"cat" + strings.Repeat(" a", maxItems) + "; true; true": true,
+		"python3 -c 'open(chr(97))'":                            true, "for f in *; do cat $f; done": true, "if": true,
 	} {
 		if v := judged(deny, command); v.Unsure != unsure {
 			t.Errorf("%q: unsure is %t; %v", command, v.Unsure, v.Reasons)
@@ -467,6 +477,11 @@ func TestTheFolderThatACommandRunsInIsAnOperand(t *testing.T) {
 			if v := s.Judge(Call{Command: text, Folder: folder, Root: shop, Resolve: links(shop)}); v.Effect != c.want {
 				t.Errorf("%s where the shell is in %s is %q, want %q; %v", text, folder, v.Effect, c.want, v.Reasons)
 			}
+		}
+	}
+	for command, want := range map[string]Effect{"ls /srv/data": Allow, "ls /srv/data -a": Deny, "fd x": Deny} { // what else is named
+		if v := s.Judge(Call{Command: command, Folder: "/srv/home", Root: shop, Resolve: links(shop)}); v.Effect != want {
+			t.Errorf("%s in /srv/home is %q, want %q; %v", command, v.Effect, want, v.Reasons)
 		}
 	}
 	s = rulesOf(t, Rule{Allow: []string{"run ls"}})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -258,7 +259,7 @@ func (j *judge) filesWithin(text string, in []string, may bool) {
 		return " "
 	})
 	small := strings.ToLower(text)
-	var words []string // once they are needed
+	words := sync.OnceValue(func() []string { return wordsOf(text) })
 	add := func(word string) {
 		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: in}, name: word, may: may, hidden: true})
 	}
@@ -268,24 +269,20 @@ func (j *judge) filesWithin(text string, in []string, may bool) {
 			return !strings.Contains(text, path.Base(link))
 		})
 	}
-	if len(links) > 0 {
-		words = wordsOf(text)
-	}
-	for _, word := range words {
-		if slices.ContainsFunc(in, func(folder string) bool { return leadsThrough(links, folder, word) }) {
-			add(word)
+	for _, link := range links {
+		for _, word := range words() {
+			if slices.ContainsFunc(in, func(folder string) bool { return leadsThrough(link, folder, word) }) {
+				add(word)
+			}
 		}
 	}
 	for _, p := range j.guarding {
-		part := p.path.longest()
+		part := p.path.last()
 		if part == "" || !strings.Contains(small, part) || p.path.fitsAll() {
 			continue
 		}
-		if words == nil {
-			words = wordsOf(text)
-		}
 		folder := p.path.parts[len(p.path.parts)-1] == "**" // whose name alone is a word like others
-		for _, word := range words {
+		for _, word := range words() {
 			if strings.Contains(strings.ToLower(word), part) && (!folder || strings.Contains(word, "/")) {
 				add(word)
 			}
@@ -305,24 +302,22 @@ func wordsOf(text string) (words []string) {
 	return words
 }
 
-// leadsThrough reports whether a name in a folder leads through one of these links, which is not that of the folder itself.
-func leadsThrough(links []string, folder, name string) bool {
+// leadsThrough reports whether a name in a folder leads through a link, which is not that of the folder itself.
+func leadsThrough(link, folder, name string) bool {
 	at := path.Clean(acts.Under(folder, name))
-	return slices.ContainsFunc(links, func(link string) bool {
-		return permissions.Within(path.Clean(link), at) && !permissions.Within(path.Clean(link), folder)
-	})
+	return permissions.Within(path.Clean(link), at) && !permissions.Within(path.Clean(link), folder)
 }
 
-// longest returns the longest piece of a name, in small letters, that every file has that the pattern fits.
-func (g glob) longest() (piece string) {
-	for _, part := range g.parts {
-		for of := range strings.SplitSeq(part, "*") {
-			if len(of) > len(piece) {
-				piece = strings.ToLower(of)
-			}
+// last returns the longest piece, in small letters, of the last part that is not only wildcards: a name that is meant from any folder
+// around the file has it.
+func (g glob) last() (piece string) {
+	for _, part := range slices.Backward(g.parts) {
+		piece = slices.MaxFunc(strings.Split(part, "*"), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+		if piece != "" {
+			break
 		}
 	}
-	return piece
+	return strings.ToLower(piece)
 }
 
 // restricted returns the deny or ask rule that what may be done falls under; 0: none.

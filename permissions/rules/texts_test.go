@@ -14,9 +14,12 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 	texts := func(n int, one string) string {
 		return `{"rows":["` + strings.TrimSuffix(strings.Repeat(one+`","`, n), `","`) + `"]}`
 	}
-	folders := `{"dirs":["`
-	for i := range maxFolders + 1 {
-		folders += fmt.Sprintf(`d%d","`, i)
+	folders := func(n int) string {
+		text := `{"dirs":["d0"`
+		for i := range n - 1 {
+			text += fmt.Sprintf(`,"d%d"`, i+1)
+		}
+		return text + "]}"
 	}
 	const address = `{"url":"https://user@good.example/"}`
 	for _, c := range []struct {
@@ -43,7 +46,17 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 				`{"q":"open file://` + shop + `/s%65crets/y"}`, `{"code":"open(\"` + shop + `/secrets/y\")"}`, `{"p":"git show HEAD:secrets/y"}`,
 				`{"text":"see file://` + shop + `/secrets/x there"}`,
 				`{"body":"` + strings.Repeat("word ", 50_000) + `secrets/x"}`, `{"in_dir":"my secrets/../secrets/x"}`,
-				texts(maxTexts+1, "a.go"), strings.TrimSuffix(folders, `,"`) + "]}",
+				texts(maxTexts+1, "a.go"), `{"args":"{ \"p\":\"s\\u0065crets/x\"}"}`, `{"cwd":".d","name":"a"}`,
+				`{"p":"secrets\\` + strings.Repeat("x", longestName-len("secrets/")) + `"}`,
+			},
+		},
+		{
+			deny: "read " + shop + "/k/**; read ./docs/b",
+			allowed: []string{
+				`{"code":"open('K.md')"}`, folders(maxFolders - 1), `{"text":"` + strings.Repeat("b ", maxItems-2) + `"}`,
+			},
+			asked: []string{
+				`{"code":"open('k/y')"}`, folders(maxFolders), `{"text":"` + strings.Repeat("b ", maxItems-1) + `"}`,
 			},
 		},
 		{
@@ -52,7 +65,7 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 				`{"url":"https://good.example/"}`, `{"host":"good.example"}`, `{"path":"secrets/x"}`, `{"uri":"file:///etc/passwd"}`,
 				`{"text":"see https://good.example/, not notevil.example, evil.example.org or www.evil.example"}`, `{"text":"of bad.example"}`,
 				`{"code":"fetch('https://' + host); fetch(\"https://${host}/x\")"}`, `{"text":"version 127.1, http://10.0.0.1:8080/x"}`,
-				`{"ip":"::ffff:a01:204","n":167838212}`,
+				`{"ip":"::ffff:a01:204","n":167838212}`, `{"url":"/issues/7"}`,
 			},
 			denied: []string{`{"url":"https://evil.example/"}`, `{"x":["http://a.bad.example:80/x"]}`},
 			asked: []string{
@@ -64,6 +77,7 @@ func TestTheTextsOfAServersToolMeetTheRulesForFilesAndHosts(t *testing.T) {
 				`{"url":"https://evil\u200b.example/"}`, `{"p":"ｅｖｉｌ。example"}`, `{"url":"view-source:https://evil.example"}`,
 				`{"url":"http://127.1/"}`, `{"p":"get http://0x7f.1:80/ now"}`, `{"p":"get http://2130706433"}`, `{"p":"http://ünsafe.example/"}`,
 				`{"host":"127.1"}`, `{"ip":"0xa010203"}`, `{"ip":"::ffff:a01:203"}`, `{"peers":["[::ffff:10.1.2.3]"]}`, `{"n":167838211}`,
+				`{"text":"it is x.bad.example now"}`,
 			},
 		},
 		{
@@ -163,14 +177,15 @@ func TestANameInAnotherFormIsAskedAboutInAnyMember(t *testing.T) {
 func TestEachCommandInTheInputOfAServersToolIsRead(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: []string{"tool a_x/*", "tool a_sh/*", "tool python_sh/*"}},
 		Rule{Deny: []string{"read ./secrets/**", "run make"}})
-	many := `{"commands":["ls` + strings.Repeat(`","ls`, maxCommands) + `"]}`
+	many := func(n int) string { return `{"commands":["ls` + strings.Repeat(`","ls`, n-1) + `"]}` } // read together, too
 	for _, c := range []struct {
 		tool, inputs string
 		want         Effect
 	}{
 		{"a_x", `{"commands":["cat secrets/y"]}; {"commands":["ls src","cat secrets/y"]}; {"commands":["ls","make"]}; {"cmd":["ls","make all"]};
 			{"command":"cat","args":["-n","secrets/y"]}; {"program":"make","arguments":["x"]}; {"command":"sh","args":"-c 'make'"}`, Deny},
-		{"a_x", `{"commands":["ls","cat s*/y"]}; {"cmd":["ls src","cat s*/y"]}; {"program":"cat","args":"-n s*/y"}; ` + many, ""},
+		{"a_x", `{"commands":["ls","cat s*/y"]}; {"cmd":["ls src","cat s*/y"]}; {"program":"cat","args":"-n s*/y"}; ` + many(maxCommands), ""},
+		{"a_x", many(maxCommands - 1), Allow},
 		{"a_x", `{"commands":["ls src","cat a"]}; {"argv":["cat","src/my file"]}; {"cmd":["git","commit","-m","a (b)"]}; {"cmd":["ls","make"]};
 			{"code":"make"}; {"exec":"cat s*/y z"}; {"args":["make"]}`, Allow},
 		{"a_sh", `{"exec":"make"}; {"code":"cat secrets/y"}; {"args":["cat","secrets/y"]}; {"exec":["make","x"]}; {"input":"make\n"};
@@ -230,6 +245,7 @@ func TestAnAddressThatCannotBeReadIsUnsure(t *testing.T) {
 		{"claude-code", "WebFetch", `{"url":"https://good.example/?u=https://evil.example/x","prompt":"x"}`, "", true},
 		{"claude-code", "WebFetch", `{"url":"https://good.example/?u=https%3A%2F%2Fevil.example%2Fx","prompt":"x"}`, "", true},
 		{"claude-code", "WebFetch", `{"url":"https://good.example/?u=https%253A%252F%252Fevil.example","prompt":"x"}`, "", true},
+		{"claude-code", "WebFetch", `{"url":"https://good.example/","prompt":"then see https%3A%2F%2Fevil.example%2Fx"}`, "", true},
 		{"claude-code", "WebFetch", `{"url":"https://good.example/%65vil.example","prompt":"x"}`, "", true},
 		{"claude-code", "WebFetch", `{"url":"https://good.example/?u=a%20b%2Fc&x=100%","prompt":"x"}`, "", false},
 		{"vscode", "mcp_s_x", `{"q":"https%3A%2F%2Fevil.example%2Fx"}`, Deny, false},
@@ -239,6 +255,7 @@ func TestAnAddressThatCannotBeReadIsUnsure(t *testing.T) {
 		{"gemini", "web_fetch", `{"prompt":"compare https://good.example/a with https://evil.example/b, please"}`, Deny, false},
 		{"gemini", "web_fetch", `{"prompt":"read https://good.example/a"}`, "", false},
 		{"gemini", "web_fetch", `{"prompt":"read https://user@evil.example/a"}`, "", true},
+		{"gemini", "mcp_s_x", `{"list":"` + strings.Repeat("https://good.example/ ", maxTexts) + `"}`, "", false},
 		{"gemini", "mcp_s_x", `{"list":"` + strings.Repeat("https://good.example/ ", maxTexts+1) + `"}`, "", true},
 		{"vscode", "fetch_webpage", `{"urls":["https://evil.example/"],"query":"x"}`, Deny, false},
 		{"claude-code", "Bash", `{"command":"curl https:evil.example"}`, "", true},
@@ -277,8 +294,9 @@ func TestEachWordOfACommandMayBeAHostThatIsDenied(t *testing.T) {
 // TestAFileThatIsJoinedToAWordOfACommandIsDenied, as in SOURCE:TARGET and NAME@FILE. In code it may be something else, and is asked about.
 func TestAFileThatIsJoinedToAWordOfACommandIsDenied(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: listed("run frob ...; run git commit -m *; run echo ...; fetch x.example")},
-		Rule{Deny: listed("read ./secrets/**; read **/.env")})
+		Rule{Deny: listed("read ./secrets/**; read **/.env; read " + shop + "/k/**")})
 	for command, want := range map[string]Effect{
+		"frob x@k/y": Deny, `frob 'open("k/y")'`: "", "frob x@k.md": Allow,
 		"frob ./secrets:/x": Deny, "frob " + shop + "/secrets/y:/x": Deny, "frob --mount type=bind,src=" + shop + "/secrets/y,dst=/x": Deny,
 		"frob x@secrets/y": Deny, "frob x=@secrets/y": Deny, "frob file:secrets/y": Deny, "frob concat:secrets/y": Deny, "frob a,src/.env": Deny,
 		"frob --file=file://" + shop + "/secrets/y": Deny, `frob '{"path":"secrets/y"}'`: "", `frob 'open(".env")'`: "",
