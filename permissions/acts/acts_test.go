@@ -400,7 +400,7 @@ func TestHarmlessCalls(t *testing.T) {
 		{"claude-code", "Glob", `{"pattern":"link/*"}`, false},
 		{"claude-code", "Grep", `{"pattern":"x","glob":"*.go"}`, true},
 		{"claude-code", "Grep", `{"pattern":"x","glob":"../*.go"}`, false},
-		{"claude-code", "Grep", `{"pattern":"x","glob":".env"}`, false},
+		{"claude-code", "Grep", `{"pattern":"x","glob":".env"}`, false}, {"claude-code", "Grep", `{"pattern":"x","glob":"--pre=sh"}`, false},
 		{"claude-code", "TodoWrite", `{"todos":[]}`, true},
 		{"claude-code", "WebFetch", `{"url":"https://a.b"}`, false},
 		{"claude-code", "Task", `{}`, false},
@@ -641,6 +641,7 @@ func TestWhatGetsCode(t *testing.T) {
 		"jq . a": true, "psql shop": true, "/usr/bin/python3.12 -c x": true, "node --eval x": true, "deno eval x": true, "python3 -": true,
 		"python3 <<< x": true, "python3 < x": true, "cat x | python3": true,
 		"find . | xargs rm": true, "parallel rm < x": true, "cpio -o < x": true,
+		"psql": false, "awk": false,
 		"python3 x.py": false, "python3 x.py eval.txt -v": false, "xargs rm": false, "parallel rm": false, "cpio -o": false,
 		"find . | sort": false,
 	} {

@@ -77,10 +77,11 @@ func namesInPatch(text string) (names []string) {
 	return names
 }
 
-// AppliesPatch reports whether a is a program that changes the files which a patch names.
+// AppliesPatch reports whether a, a program, is one that changes the files which a patch names.
 func (a Act) AppliesPatch() bool {
-	return a.Kind == Run && len(a.Words) > 0 && (slices.Contains([]string{"apply_patch", "applypatch", "patch"}, path.Base(a.Words[0])) ||
-		path.Base(a.Words[0]) == "git" && (slices.Contains(a.Words, "apply") || slices.Contains(a.Words, "am")))
+	name := path.Base(a.Words[0])
+	return slices.Contains([]string{"apply_patch", "applypatch", "patch"}, name) ||
+		name == "git" && (slices.Contains(a.Words, "apply") || slices.Contains(a.Words, "am"))
 }
 
 // Patches returns the files that a program which applies patches is given one for, as its input or a word.

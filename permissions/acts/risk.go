@@ -615,11 +615,12 @@ func (a Act) startsTyping(name string) bool {
 
 // endsInHost reports whether ssh is given a host and no command.
 func endsInHost(args []string) bool {
-	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
-		if len(args[0]) == 2 && strings.IndexByte("BbcDEeFIiJLlmOoPpQRSWw", args[0][1]) >= 0 {
-			args = args[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		used := 1
+		if len(args[0]) == 2 && strings.Contains("BbcDEeFIiJLlmOoPpQRSWw", args[0][1:]) {
+			used = 2
 		}
-		args = args[1:]
+		args = args[min(used, len(args)):]
 	}
 	return len(args) == 1
 }

@@ -342,7 +342,7 @@ func TestEverydayCommandsAreNoHighRisk(t *testing.T) {
 		"d=$(mktemp -d -t -q /tmp/x.XXX); rm -rf $d",
 		"rm -rf $PWD/bu\\ild",
 		"rm -rf $PWD/bu\\\nild",
-		"ls && python3",
+		"ls && python3", "command",
 		"d=build; d=build; rm -rf $d",
 		"d=build; echo ${d:-x}; rm -rf $d",
 		"ls && cd /tmp && rm -rf x",
@@ -658,7 +658,8 @@ func TestCodexTypesUnasked(t *testing.T) {
 	for _, command := range []string{
 		"bash", "bash -l", "bash -e", "bash -i", "sh -s a", "cd x && zsh", "env A=1 bash", "sudo -i", "python3", "python3 -q",
 		"python3 -v", "python3 -", "python3 -i x.py", "python3 -m pdb x.py", "node", "node inspect x.js", "perl -de0", "php -a",
-		"psql", "psql -U fay db", "mysql -uroot -prefer", "sqlite3 x.db", "ssh prod", "ssh -t -p 22 fay@prod", "ssh prod bash",
+		"psql", "psql -U fay db", "mysql -uroot -prefer", "sqlite3 x.db", "ssh prod", "ssh -B eth0 prod",
+		"ssh -t -p 22 fay@prod", "ssh prod bash",
 		"docker exec -it c bash", "docker run -it alpine", "docker exec -i c psql", "kubectl exec -it p -- sh", "cat > x.sh",
 		"tee x.sh", "xargs rm", "gdb ./x", "vim x", "cat | sh", "timeout 9 bash", "sh -c bash", "for i in 1; do bash; done",
 		"make -f -", "make --file /dev/stdin", "ssh-agent bash", "dbus-run-session -- zsh -l", "xonsh", "vagrant ssh", "vagrant ssh web",
@@ -674,11 +675,11 @@ func TestCodexTypesUnasked(t *testing.T) {
 	for _, command := range []string{
 		"bash x.sh", "bash -c ls", "bash -lc ls", "ls | sh", "bash < x", "python3 x.py", "python3 -c 1", "python3 -m pytest",
 		"python3 --version", "node -v", "psql -c 'select 1'", "psql -f x.sql", "psql < x", "sqlite3 x.db 'select 1'",
-		"mysql -e 'show tables'", "ssh prod ls", "ssh -p 22 prod ls -l", "cat x", "ls | tee x | wc", "find . | cat", "docker ps",
+		"mysql -e 'show tables'", "ssh prod ls", "ssh -p", "ssh -p 22 prod ls -l", "cat x", "ls | tee x | wc", "find . | cat", "docker ps",
 		"git log", "go test ./...", "bash <<'E'\nls\nE", "deno run x.ts", "crontab -l", "echo bash", "make", "make test", "cd -",
 		"git checkout -", "git switch shell", "tar cf - x", "curl -o - x.example", "ssh-agent bash -c ls", "./run x.sh", "uuidgen",
-		"make -f - <<'E'\nx:\nE", "echo x | make -f -", "which bash", "command -v zsh", "mkdir shell", "adb shell ls -l", "pandoc x -o -",
-		"brew install bash", "sort -", "kubectl apply -f - <<'E'\nx\nE", "grep -r x shell", "file /bin/sh", "ls /bin/bash",
+		"make -f - <<'E'\nx:\nE", "echo x | make -f -", "which bash", "command -v zsh", "mkdir shell", "ssh -V", "pandoc x -o -",
+		"brew install bash", "adb shell ls -l", "sort -", "kubectl apply -f - <<'E'\nx\nE", "grep -r x shell", "file /bin/sh", "ls /bin/bash",
 	} {
 		if got := risks("codex", command); slices.Contains(got, Typing) {
 			t.Errorf("codex types nothing into %q", command)
@@ -696,7 +697,7 @@ func TestACommandThatGeminiAltersIsHighRisk(t *testing.T) {
 		`sh -c 'ls' && echo 'x;touch y;'`: `ls' && echo 'x;touch y;`, `bash -c "ls" && echo "x;touch y;"`: `ls" && echo "x;touch y;`,
 		"\ufeff /bin/ZSH -c ls; echo": "ls; echo", "sh -c 'ls' ; echo 'x\ntouch y\n'": "ls' ; echo 'x\ntouch y\n", "sh -c ls -la": "ls -la",
 		`bash -c "echo $(x)"`: "echo $(x)", "pwsh -NoProfile -Command x": "x", `sh -c 'a'"b"`: `'a'"b"`,
-		"sh -c 'ls -la | wc'": "", `bash -c "ls"`: "", "ls": "", "sh x.sh": "", "bash -lc 'ls'": "", "echo sh -c ls": "",
+		"sh -c 'ls -la | wc'": "", `bash -c "ls"`: "", "ls": "", "sh x.sh": "", "sh -c '": "'", "bash -lc 'ls'": "", "echo sh -c ls": "",
 	} {
 		input, _ := json.Marshal(map[string]string{"command": command}) // it has a JSON form
 		if got := ReadToolUse("gemini", "run_shell_command", input).Altered; got != altered {
@@ -728,6 +729,69 @@ func TestFilesThatATextMentionsAreRead(t *testing.T) {
 		if got := ReadCall(r, permissions.Call{Tool: name, Input: json.RawMessage(input)}).Risks; !slices.Contains(got, Secrets) {
 			t.Errorf("the risks of %s are %q", tool, got)
 		}
+	}
+}
+
+// TestAPathIsReadFromTheAddressOfAFile, and any other text is one as it stands.
+func TestAPathIsReadFromTheAddressOfAFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"file:///a/b%20c": "/a/b c", "file://host/a": "/a", "FILE:/x": "/x", "file:a": "a", "file://%zz/a": "/a", "https://x/y": "https://x/y",
+		"/x": "/x", "a:b": "a:b",
+	} {
+		if got := PathOf(text); got != want {
+			t.Errorf("%q names %q, not %q", text, got, want)
+		}
+	}
+}
+
+// TestTheCommandsInAnInputAreFound: those of a list together and each by itself, a program with its arguments, and what only a tool that is
+// like a shell takes for a command.
+func TestTheCommandsInAnInputAreFound(t *testing.T) {
+	for _, c := range []struct{ tool, input, want string }{
+		{"a_x", `{"argv":["bash","ls x"]}`, "bash 'ls x'"}, {"a_x", `{"cmd":["bash","ls x"]}`, "bash 'ls x'; ls x"},
+		{"a_x", `{"cmd":["-x","ls x"]}`, "-x 'ls x'"}, {"a_x", `{"commands":["ls","x"]}`, "ls x; ls; x"},
+		{"a_x", `{"program":"make","args":"x"}`, "make x"}, {"a_x", `{"exec":["make","x"],"args":["x"],"code":["y"]}`, ""},
+		{"a_sh", `{"code":["make","x"]}`, "make; x"}, {"a_sh", `{"exec":["make","x"]}`, "make x"}, {"a_sh", `{"args":["make","x"]}`, "make x"},
+		{"a_sh", `{"args":["ls src","x"]}`, "'ls src' x"}, {"a_sh", `{"args":"ls src"}`, "ls src"},
+		{"a_sh", `{"program":"make","args":"x"}`, "make x"}, {"a_sh", `{"program":"make","args":["ls src","x"]}`, "make 'ls src' x"},
+	} {
+		commands, _ := Suspected("mcp__"+c.tool+"__go", json.RawMessage(c.input))
+		if got := strings.Join(commands, "; "); got != c.want {
+			t.Errorf("of %s in %s is found %q, not %q", c.tool, c.input, got, c.want)
+		}
+	}
+	for input, want := range map[string]bool{
+		`{"command":"ls"}`: true, `{"code":"x"}`: true, `{"stdin":"x"}`: true, `{"command":"ls","code":"x"}`: true, `{"command":["ls",7]}`: true,
+		`{"code":"x","stdin":"y"}`: true, `{"path":"x"}`: false, `{}`: false,
+	} {
+		if got := HasCode(json.RawMessage(input)); got != want {
+			t.Errorf("%s has code: %t", input, got)
+		}
+	}
+}
+
+// TestThePatchOfAProgramNamesItsFiles as each way to apply it reads them: without the folders that -p takes off, and those of git.
+func TestThePatchOfAProgramNamesItsFiles(t *testing.T) {
+	for text, want := range map[string][]string{
+		"patch -p0 <<'E'\n--- a/x\n+++ b/x\nE": {"x", "x", "a/x", "b/x"}, "patch -p1 <<'E'\n--- x\n+++ y/z\nE": {"x", "y/z", "z"},
+		"patch --strip=2 -p <<'E'\n+++ x/y/z\nE": {"x/y/z", "z"}, "patch -p-1 <<'E'\n+++ x\nE": {"x"},
+		"git apply <<'E'\nrename to \"a b\"\ncopy to `c`\nE": {"a b", "`c`"}, "git am <<'E'\n*** x\n--- y\nE": {"x"},
+		"patch '--- z'": nil, "frob apply <<'E'\n+++ x\nE": nil, "git show <<'E'\n+++ x\nE": nil,
+	} {
+		if got := ReadCommand(text, "/srv").Acts[0].Patches(); !slices.Equal(got, want) {
+			t.Errorf("%q names %q, not %q", text, got, want)
+		}
+	}
+}
+
+// TestGeminiTakesSomeNamesForOthers: without @ before them, and without NUL.
+func TestGeminiTakesSomeNamesForOthers(t *testing.T) {
+	names := []string{"@/a", "b", "c" + Computed, "@"}
+	if got := Renamed("gemini", names); !slices.Equal(got, append(slices.Clone(names), "a", "c")) {
+		t.Errorf("Gemini CLI takes them for %q", got)
+	}
+	if got := Renamed("codex", names); !slices.Equal(got, names) {
+		t.Errorf("Codex takes them for %q", got)
 	}
 }
 

@@ -50,7 +50,7 @@ func variableOperands(words []string) (vary, files bool) {
 	files = slices.Contains([]string{"reads", "pattern", "one", "packages"}, kind) ||
 		named == 0 && (slices.Contains(readers, name) || slices.Contains(writers, name) || name == "cp")
 	switch {
-	case name == "git" && len(words) > 1:
+	case name == "git":
 		return slices.Contains(varied, words[1]), files || words[1] == "add"
 	case named > 0:
 		return files || slices.Contains([]string{"text", "words", "format"}, kind), files

@@ -502,9 +502,8 @@ func shapeOf(a *acts.Act) *shape {
 		subcommand = words[1]
 	}
 	s.fixed = slices.Contains(runners, name) || slices.Contains(coding, name+"_"+subcommand) || strings.Contains(name, "/") ||
-		name == "git" && !slices.Contains(varied, subcommand) || !known(words) && slices.ContainsFunc(words[:s.head], func(w string) bool {
-		return slices.Contains([]string{"exec", "run", "eval", "sh", "shell", "script", "do", "api", "ssh"}, w)
-	}) || hasSubcommands(words[:1]) && s.head < 2
+		name == "git" && !slices.Contains(varied, subcommand) ||
+		hasSubcommands(words[:1]) && s.head < 2
 	for n := s.head; n < len(words); n++ {
 		word := words[n]
 		switch {
@@ -523,11 +522,6 @@ func shapeOf(a *acts.Act) *shape {
 		}
 	}
 	return s
-}
-
-func known(words []string) bool {
-	named, _ := acts.ListedProgram(words)
-	return named > 0
 }
 
 // optionAt returns how a pattern names a harmless option, as in "-n *", and whether the next word is its value.

@@ -81,6 +81,8 @@ func TestEachPartOfARuleCounts(t *testing.T) {
 		{deny: "run mytool *x", denied: "mytool yx", asked: "mytool y"},
 		{deny: "run mytool xx*xx", denied: "mytool xxxx; mytool xxaxx", asked: "mytool xxx"},
 		{deny: "run mytool -#", denied: "mytool -9", asked: "mytool -9a; mytool -"},
+		{deny: "run tar -x", denied: "tar xf a; tar -xf a", asked: "tar; tar ''; tar cf a b"},
+		{deny: "read ./secrets/**", denied: "git add :/secrets/y; git add ':(top)secrets/y'", asked: "git add :/src/y; git add ':(top)src/y'"},
 		{deny: "run rm -r", denied: "rm --r x; rm --recursive x; rm -fr x", asked: "rm -- x; rm - r"},
 		{allow: "run cat ...; read '/srv/my code/**'", allowed: "cat '/srv/my code/a'", asked: "cat '/srv/my files/a'"},
 		{allow: "run echo ...; write ./src/*.gen", allowed: "echo a > src/.gen; echo a > src/a.gen", asked: "echo a > src/gen"},
@@ -487,7 +489,7 @@ func TestToolsOfEachDialect(t *testing.T) {
 			"run go test ./...", "write ./src/**", "read ./**", "fetch docs.example.org", "tool github/get_*", "tool TodoWrite",
 			"tool box/*",
 		}},
-		Rule{Deny: []string{"run rm", "read **/.env", "tool github/delete_*", "tool shut/*", "tool box/db.drop"}})
+		Rule{Deny: []string{"run rm", "read **/.env", "tool github/delete_*", "tool shut/*", "tool box/db.drop", "tool Skill"}})
 	for _, c := range []struct {
 		dialect, tool, input string
 		want                 Effect
@@ -513,7 +515,7 @@ func TestToolsOfEachDialect(t *testing.T) {
 		{"claude-code", "mcp__gitlab__get_issue", `{}`, ""},
 		{"daycared", "box__go", `{}`, Allow}, {"daycared", "box__db_drop-d45a7b16", `{}`, Deny}, {"daycared", "box__db_ls-d45a7b16", `{}`, Allow},
 		{"claude-code", "TodoWrite", `{"todos":[]}`, Allow},
-		{"claude-code", "Unknown", `{}`, ""},
+		{"claude-code", "Unknown", `{}`, ""}, {"claude-code", "Skill", `{"skill":"notes"}`, Deny},
 		{"claude-code", "Unknown", `{"command":"rm x"}`, Deny},
 		{"claude-code", "Unknown", `{"deep":[{"file":"/x/.env"}]}`, Deny},
 		{"codex", "Bash", `{"command":"go test ./..."}`, ""},
