@@ -75,6 +75,7 @@ type Proposal struct {
 	PastCount    int         `json:"past" doc:"how many of the caller's prompts of the last 30 days it would have covered"`
 	Allowed      int         `json:"allowed" doc:"how many of these people allowed"`
 	NotCovered   []string    `json:"not,omitempty" doc:"similar earlier calls that it does not cover"`
+	Caller       string      `json:"caller" doc:"for whose calls it holds, as uid:1000: an account, a token or an agent of the daemon's own"`
 }
 
 // Grant is what an approval wider than once leaves behind. It covers exactly what its button said: tags, or one tool, or

@@ -207,13 +207,9 @@ func summaryRow(r permissions.Request, o Options) string {
 // InForce says what a grant allows whom, by whom, since when, how long, and how often it was used, with names marked, see
 // [Part.Spans].
 func InForce(g permissions.Grant, o Options) string {
-	kind, name, found := strings.Cut(g.Caller, ":")
-	if !found {
-		name = g.Caller
-	}
-	caller := Name(name)
-	if found && kind == "uid" {
-		caller = "uid " + inTitleName(name)
+	caller := heldBy(g.Caller, o)
+	if kind, name, _ := strings.Cut(g.Caller, ":"); g.Session != "" && kind != "agent" { // it holds for the agent of its session alone
+		caller = Visible(kind) + " " + Name(name)
 	}
 	used := o.Sprintf("used %d times", g.Used)
 	switch g.Used {
@@ -254,7 +250,25 @@ func Proposed(p permissions.Proposal, o Options) (rows []string) {
 	for _, text := range p.NotCovered {
 		rows = append(rows, o.Sprintf("Not covered: %s", codeSpan(line(brief(text, maxWhat), 0))))
 	}
-	return append(rows, o.Text("It holds for this agent until it is revoked, or was not used for 30 days."))
+	holder := heldBy(p.Caller, o)
+	if (permissions.Caller{Name: p.Caller}).IsOurs() {
+		holder = o.Text("this agent")
+	}
+	return append(rows, o.Sprintf("It holds for %s until it is revoked, or was not used for 30 days.", holder))
+}
+
+// heldBy says for whom a grant of a caller holds. An account and a token have any number of agents, whatever these call themselves.
+func heldBy(caller string, o Options) string {
+	switch kind, name, found := strings.Cut(caller, ":"); {
+	case !found:
+		return Name(caller)
+	case kind == "uid":
+		return o.Sprintf("whatever uid %s runs", inTitleName(name))
+	case kind == "token":
+		return o.Sprintf("whatever uses the token %s", Name(name))
+	default:
+		return Name(name)
+	}
 }
 
 // covers says what a grant allows.

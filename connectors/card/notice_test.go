@@ -13,6 +13,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 func TestReminder(t *testing.T) {
@@ -73,21 +74,23 @@ func TestEnded(t *testing.T) {
 		want string
 	}{
 		{quarter, card.Options{Now: now},
-			"network access for uid 1000, allowed by fay at 14:03 for 15 minutes, used 3 times"},
+			"network access for whatever uid 1000 runs, allowed by fay at 14:03 for 15 minutes, used 3 times"},
 		{quarter, card.Options{Self: "fay"},
-			"network access for uid 1000, allowed by you at 21 Nov 14:03 for 15 minutes, used 3 times"},
+			"network access for whatever uid 1000 runs, allowed by you at 21 Nov 14:03 for 15 minutes, used 3 times"},
 		{quarter, card.Options{Now: now.Add(24 * time.Hour)},
-			"network access for uid 1000, allowed by fay at 21 Nov 14:03 for 15 minutes, used 3 times"},
+			"network access for whatever uid 1000 runs, allowed by fay at 21 Nov 14:03 for 15 minutes, used 3 times"},
 		{with(func(g *permissions.Grant) { g.Tags, g.Tool, g.Caller, g.Used = nil, "fetch_url", "token:deploy", 1 }), card.Options{Now: now},
-			"the tool fetch_url for deploy, allowed by fay at 14:03 for 15 minutes, used once"},
+			"the tool fetch_url for whatever uses the token deploy, allowed by fay at 14:03 for 15 minutes, used once"},
 		{with(func(g *permissions.Grant) {
 			g.Tags, g.Tool, g.Session, g.Until, g.Caller, g.Used = nil, permissions.AllTools, "s", time.Time{}, "agent:scribe", 0
 		}), card.Options{Now: now}, "all gated tools, except high risk, shells and interpreters, " +
 			"for scribe, allowed by fay at 14:03 for a session, never used"},
+		{with(func(g *permissions.Grant) { g.Session, g.Caller = "s", "token:deploy" }), card.Options{Now: now},
+			"network access for token deploy, allowed by fay at 14:03 for a session, used 3 times"},
 		{with(func(g *permissions.Grant) {
 			g.Tags, g.Tool, g.Call, g.Until = nil, "a b\n", permissions.Digest{1}, time.Time{}
 		}), card.Options{Now: now},
-			`one exact call of "a b\u{A}" for uid 1000, allowed by fay at 14:03 until revoked, used 3 times`},
+			`one exact call of "a b\u{A}" for whatever uid 1000 runs, allowed by fay at 14:03 until revoked, used 3 times`},
 	} {
 		if diff := cmp.Diff([]string{"⌛ Ended: " + c.want}, ended(c.g, c.o)); diff != "" {
 			t.Error(diff)
@@ -100,7 +103,7 @@ func TestEnded(t *testing.T) {
 		}
 	})
 	rows := ended(wide, card.Options{Now: now})
-	if len(rows) != 1 || utf8.RuneCountInString(rows[0]) > 600 || !strings.Contains(rows[0], "45 more for uid 1000") {
+	if len(rows) != 1 || utf8.RuneCountInString(rows[0]) > 600 || !strings.Contains(rows[0], "45 more for whatever uid 1000 runs") {
 		t.Errorf("of many tags: %q", rows)
 	}
 }
@@ -115,7 +118,7 @@ func TestRevoked(t *testing.T) {
 		}),
 		request(permissions.KindTool, func(r *permissions.Request) { r.Tool, r.Input = "evil\ntool", input(`{"a":1}`) }),
 	}
-	taken := "✖ Taken back: the tool run_command for uid 1000, allowed by fay at 14:00 for 60 minutes, used 2 times"
+	taken := "✖ Taken back: the tool run_command for whatever uid 1000 runs, allowed by fay at 14:00 for 60 minutes, used 2 times"
 	want := []string{
 		taken, "What ran under it:", "14:01  scribe wants to run a command: ls", `14:00  scribe wants to use "evil\u{A}tool": "a: 1"`,
 	}
@@ -250,6 +253,22 @@ func TestWhatAProposedRuleSaysIsShownWhole(t *testing.T) {
 	p.Descriptions[0] = strings.Repeat(says, 100)
 	if rows := card.Proposed(p, card.Options{}); len(rows[1]) > 600 {
 		t.Errorf("%d bytes are shown", len(rows[1]))
+	}
+}
+
+// TestAProposedRuleSaysForWhomItHolds: an agent's name is its own word, and others of the account or token may claim it, or none.
+func TestAProposedRuleSaysForWhomItHolds(t *testing.T) {
+	for caller, want := range map[string][2]string{
+		"uid:1000":     {"It holds for whatever uid 1000 runs until ", "Sie gilt für alles, was uid 1000 startet, bis "},
+		"token:build":  {"It holds for whatever uses the token build until ", "Sie gilt für alles, was das Token build verwendet, bis "},
+		"agent:scribe": {"It holds for this agent until ", "Sie gilt für diesen Agenten, bis "},
+	} {
+		for i, in := range []i18n.Language{i18n.English, "de"} {
+			rows := card.Proposed(permissions.Proposal{Caller: caller}, card.Options{Language: in})
+			if last := card.Plain(rows[len(rows)-1]); !strings.HasPrefix(last, want[i]) {
+				t.Errorf("%s: %q", caller, last)
+			}
+		}
 	}
 }
 

@@ -213,6 +213,7 @@ func (s *Settings) Propose(
 	return permissions.Proposal{
 		Rule:         permissions.NewGrantedRule(proposed.Allow, proposed.In, ""),
 		Descriptions: proposed.Descriptions, PastCount: proposed.PastCount, Allowed: proposed.Allowed, NotCovered: proposed.NotCovered,
+		Caller: r.Caller.Name,
 	}, ""
 }
 
