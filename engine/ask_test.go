@@ -473,6 +473,30 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 	}
 }
 
+// TestNothingIsSuggestedThatReachesOwnFiles: what an agent would do in its session from then on is not offered as a button.
+func TestNothingIsSuggestedThatReachesOwnFiles(t *testing.T) {
+	s := usual()
+	home := t.TempDir()
+	s.Own = []string{filepath.Join(home, "data")}
+	st := newEnv(t, s, newPhone(fay, "fays-phone"))
+	const adds, allows = "add %s to the folders that Claude Code works in", "have Claude Code allow %s by itself in this session"
+	for choice, offered := range map[string]bool{
+		fmt.Sprintf(adds, s.Own[0]):                          false,
+		fmt.Sprintf(adds, "/srv/x, "+s.Own[0]+"/logs, /y"):   false,
+		fmt.Sprintf(adds, home):                              false,
+		fmt.Sprintf(allows, "Read(/"+s.Own[0]+"/**)"):        false,
+		fmt.Sprintf(allows, "Bash(cat "+s.Own[0]+"/audit*)"): false,
+		fmt.Sprintf(adds, "/srv/x"):                          true,
+		fmt.Sprintf(allows, "Bash(npm run:*), Read(src/**)"): true,
+	} {
+		q := tool("Bash", `{"command":"npm run build"}`)
+		q.Hook, q.Cwd, q.Choices = "claude-code", "/srv/code", []string{choice}
+		if r, _ := st.askAndLeave(self, q); r.Offers(permissions.AllowWithSuggestion(1)) != offered {
+			t.Errorf("%s: %v", choice, r.Options)
+		}
+	}
+}
+
 // TestServersOfOurAgentsReachNoOwnFiles: they may be outside the sandbox. What our own tools reach is decided where they run.
 func TestServersOfOurAgentsReachNoOwnFiles(t *testing.T) {
 	s := owned()

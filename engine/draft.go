@@ -210,5 +210,11 @@ func reachesOwn(s *directory.Settings, r permissions.Request, steps *atomic.Uint
 		}
 		around = around || meets || may || condensed || strings.HasPrefix(string(c.Input), `{"input_bytes":`)
 	}
+	if r.Hook != "" && len(r.Choices) > 0 { // what is suggested for later calls, as "add /x, /y to the folders …"
+		texts := slices.Concat(r.Choices, strings.FieldsFunc(strings.Join(r.Choices, " "), func(c rune) bool { return c == ' ' || c == ',' }))
+		list, _ := json.Marshal(texts)
+		reaches, may := own.NewSearch(s.Own, steps).Input(r.Cwd, list)
+		around = around || reaches || may
+	}
 	return around, nil
 }

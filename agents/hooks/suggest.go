@@ -39,25 +39,33 @@ func (c *Call) suggest(m members) {
 	if json.Unmarshal(m["permission_suggestions"], &all) != nil || len(all) > maxSuggestions {
 		return
 	}
-	var choices, others []string
+	var choices, more, others []string
 	var chosen []json.RawMessage
 	for _, one := range all {
 		s, ok := readSuggestion(one)
 		if !ok {
 			return
 		}
-		words := s.choiceText()
-		if words == "" || utf8.RuneCountInString(words) > permissions.MaxOption || len(choices) == permissions.MaxSuggestions ||
-			slices.Contains(choices, words) {
+		switch words := s.choiceText(); {
+		case words == "":
 			others = append(others, s.String())
-			continue
+		case slices.Contains(choices, words): // it is offered already
+		case utf8.RuneCountInString(words) > permissions.MaxOption, len(choices) == permissions.MaxSuggestions:
+			more = append(more, s.String())
+		default:
+			choices, chosen = append(choices, words), append(chosen, one)
 		}
-		choices, chosen = append(choices, words), append(chosen, one)
 	}
+	var told []string
 	if len(others) > 0 {
-		c.Request.Message = permissions.Brief("Claude Code also suggests the following. It would write its settings or change how it asks, "+
-			"so it is not offered here: "+strings.Join(others, "; "), permissions.MaxMessage)
+		told = append(told, "Claude Code also suggests the following. It would write its settings or change how it asks, "+
+			"so it is not offered here: "+strings.Join(others, "; "))
 	}
+	if len(more) > 0 {
+		told = append(told, "Claude Code also suggests the following, which is too long to be offered here, or one too many: "+
+			strings.Join(more, "; "))
+	}
+	c.Request.Message = permissions.Brief(strings.Join(told, "\n"), permissions.MaxMessage)
 	c.Request.Choices, c.suggested = choices, chosen
 }
 
