@@ -42,6 +42,12 @@ func ServerTools(dialect, tool string, input json.RawMessage) (all []ServerTool)
 	return all
 }
 
+// OfAnotherServer reports whether a hook says that a tool is of a server which its name is not of, as of NAME (of the project).
+func OfAnotherServer(dialect, tool string, input json.RawMessage) bool {
+	_, _, told := toldTool(dialect, input)
+	return told && len(ServerTools(dialect, tool, input)) == 0
+}
+
 // splitName returns every server and tool that a name may stand for which is put together so.
 func splitName(name, between string) (all []ServerTool) {
 	for at := 1; at < len(name)-len(between); at++ {

@@ -685,6 +685,9 @@ func (j *judge) allowed(i item) (got Judged, exact bool) {
 		}
 		return Judged{Reason: "no rule allows to reach " + i.name}, false
 	}
+	if permissions.OfAnotherServer(j.Dialect, j.Tool, j.Input) {
+		return Judged{Reason: "it is a tool of another server than its name says"}, false
+	}
 	for _, p := range j.others[Allow][tools] {
 		if p.fitsTool(j.Dialect, i.name, Allow) && p.rule.applies(j) {
 			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact

@@ -125,6 +125,7 @@ func TestNothingIsProposedForWhatIsAskedEachTime(t *testing.T) {
 	}
 	for tool, input := range map[string]string{
 		"mcp__files__delete_all": `{}`, "mcp__box__exec": `{}`, "mcp__box__do": `{"command":"ls"}`, "Unknown": `{"script":"ls"}`,
+		"mcp__meta__get": `{"hook.mcp_server":{"name":"meta (of the project)","source":"project"}}`,
 	} {
 		c := commandCall("")
 		c.Dialect, c.Tool, c.Input = "claude-code", tool, json.RawMessage(input)

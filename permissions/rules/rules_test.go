@@ -282,7 +282,7 @@ func TestACommandWhoseWordIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T) {
 // TestAServersRuleAllowsNoToolOfAnotherServer: a name that may be one of several servers' is allowed where each of them may, or where the
 // hook says whose it is.
 func TestAServersRuleAllowsNoToolOfAnotherServer(t *testing.T) {
-	s := rulesOf(t, Rule{Allow: []string{"tool meta/*", "tool both/*", "tool both__x/*", "tool x_y/long_*"}})
+	s := rulesOf(t, Rule{Allow: []string{"tool meta/*", "tool both/*", "tool both__x/*", "tool x_y/long_*", "tool mcp__meta__exact"}})
 	context := func(server, tool string) string {
 		return `{"hook.mcp_context":{"server_name":"` + server + `","tool_name":"` + tool + `"}}`
 	}
@@ -299,6 +299,7 @@ func TestAServersRuleAllowsNoToolOfAnotherServer(t *testing.T) {
 		{"claude-code", "mcp__meta__x__plain", `{"hook.mcp_server":{"name":"meta","source":"user"}}`, Allow},
 		{"claude-code", "mcp__meta__plain", `{"hook.mcp_server":{"name":"other","source":"user"}}`, ""},
 		{"claude-code", "mcp__meta__plain", `{"hook.mcp_server":{"name":"meta (of the project)","source":"project"}}`, ""},
+		{"claude-code", "mcp__meta__exact", `{"hook.mcp_server":{"name":"meta (of the project)","source":"project"}}`, ""},
 		{"codex", "mcp__meta__x__plain", `{"hook.mcp_server":{"name":"meta"}}`, ""}, {"codex", "mcp__meta__plain", `{}`, Allow},
 		{"codex", "mcp__both__x__plain", `{}`, Allow}, {"daycared", "meta__x__plain", `{}`, Allow},
 		{"cursor", "mcp__meta__plain", `{}`, ""}, // the server is not in it
