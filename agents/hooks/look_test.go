@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,7 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("HOME", filepath.Join(folder, "home"))
 	long := strings.Repeat("x", maxFileCommands)
+	fifty := `"hook.mentions":["x"` + strings.Repeat(`,"x"`, maxMentions-1) + `]`
 	for name, text := range map[string]string{
 		".claude/skills/notes/SKILL.md": "---\nname: notes\nhooks:\n  - command: \"echo hook\"\n---\n" +
 			"Notes: !`rm -r x` and\n```!\nmake it\n```\n",
@@ -63,6 +65,8 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 		".claude/skills/open/SKILL.md": "!`touch", ".claude/skills/given/SKILL.md": "!`cat $1`",
 		".claude/agents/heads.md": "---\nskills: [pre]\n---\n", ".claude/agents/flow.md": "---\nhooks: {PreToolUse: [{command: x}]}\n---\n",
 		".claude/skills/reads/SKILL.md": "See @secrets/at and @~/x. Mail a@b.example.",
+		".claude/skills/most/SKILL.md":  "!`" + long + "`",
+		".claude/commands/fifty.md":     strings.Repeat("@x ", maxMentions), ".claude/commands/more.md": strings.Repeat("@x ", maxMentions+1),
 	} {
 		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o700); err != nil {
 			t.Fatal(err)
@@ -85,6 +89,9 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 		`Agent {"subagent_type":"heads"}`:     `"hook.commands":["",0],"hook.files":["F/.claude/agents/heads.md"]`,
 		`Agent {"subagent_type":"flow"}`:      `"hook.commands":["",0],"hook.files":["F/.claude/agents/flow.md"]`,
 		`Skill {"skill":"reads"}`:             `"hook.files":["F/.claude/skills/reads/SKILL.md"],"hook.mentions":["secrets/at","~/x"]`,
+		`Skill {"skill":"most"}`:              `"hook.commands":"` + long + `","hook.files":["F/.claude/skills/most/SKILL.md"]`,
+		`Skill {"skill":"fifty"}`:             `"hook.files":["F/.claude/commands/fifty.md"],` + fifty,
+		`Skill {"skill":"more"}`:              `"hook.commands":["",0],"hook.files":["F/.claude/commands/more.md"],` + fifty,
 		`Skill {"skill":"none"}`:              `"hook.commands":["",0]`,
 		`Skill {"skill":"../agents/helper"}`:  `"hook.commands":["",0]`,
 		`Agent {"subagent_type":"Explore"}`:   "",
@@ -101,6 +108,34 @@ func TestTheCommandsOfSkillsAreShown(t *testing.T) {
 			t.Errorf("%s: %s", call, c.Request.Input)
 		}
 	}
+}
+
+// TestOfTooManySkillsThereMayBeMoreCommands: of so many files each is found by the name in it, and of one more nobody says what is run.
+func TestOfTooManySkillsThereMayBeMoreCommands(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("HOME", filepath.Join(folder, "home"))
+	commands := filepath.Join(folder, ".claude/commands")
+	if err := os.MkdirAll(commands, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := func(n int) string { return fmt.Sprintf("%s/c%04d.md", commands, n) }
+	follows := func(n int, want string) {
+		c := Call{Request: permissions.Request{Cwd: folder}}
+		c.use("Skill", fmt.Appendf(nil, `{"skill":"n%d"}`, n))
+		if c.ReadContext(); string(c.Request.Input) != fmt.Sprintf(`{%s,"skill":"n%d"}`, want, n) {
+			t.Errorf("of file %d: %s", n, c.Request.Input)
+		}
+	}
+	for n := range maxFiles {
+		if n == maxFiles-1 {
+			follows(n-1, `"hook.files":["`+file(n-1)+`"]`)
+		}
+		if err := os.WriteFile(file(n), fmt.Appendf(nil, "---\nname: n%d\n---\n", n), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	follows(maxFiles-1, `"hook.commands":["",0]`)
+	follows(0, `"hook.commands":["",0],"hook.files":["`+file(0)+`"]`)
 }
 
 // TestTheFilesThatASkillReadsByItsArgumentsAreNamed: deny rules hold for them, and the call is high risk.
