@@ -259,6 +259,85 @@ func TestACardComesBackWithItsPerson(t *testing.T) {
 	st.get(meanwhile)
 }
 
+// writing asks for a path, whose parts may have had routes of their own.
+func writing() permissions.Request {
+	tags, _ := permissions.ParseTags([]string{"@write:/e"})
+	return permissions.Request{Kind: permissions.KindPermission, Tags: tags, Reason: "x"}
+}
+
+// TestWhoWasLockedIsAskedAgainAboutAPath: also after a reload.
+func TestWhoWasLockedIsAskedAgainAboutAPath(t *testing.T) {
+	for _, escalates := range []bool{false, true} {
+		s := team()
+		s.Routes[0].Quorum = 1
+		if !escalates {
+			s.Routes[0].Escalate.To = nil
+		}
+		f, other, k := phones()
+		st := newEnv(t, s, f, other, k)
+		call := st.ask(t.Context(), writing())
+		id := st.shown(f.Memory, 1).Request.ID
+		st.lock(samAt, "fay")
+		st.edited(f.Memory, 1, func(p connectors.Prompt) bool { return p.Locked && p.To.Name == "fay" })
+		s.Approvals.Timeout++
+		st.Configure(s)
+		unlocked(t, st, operator, true)
+		st.edited(f.Memory, 1, func(p connectors.Prompt) bool { return !p.Locked })
+		f.must(t, id, permissions.Deny)
+		if r := st.get(call); r.State != permissions.Denied || slices.Contains(r.Asked, "kim") {
+			t.Errorf("escalates %v: it is %s, and asked are %v", escalates, r.State, r.Asked)
+		}
+	}
+}
+
+// TestALockDoesNotEndAnEscalation: who is locked when it comes is asked once they are not, also after a restart.
+func TestALockDoesNotEndAnEscalation(t *testing.T) {
+	for _, at := range []string{"before it", "after it", "after a restart"} {
+		t.Run(at, func(t *testing.T) {
+			s := usual()
+			s.Routes[0].Ask, s.Routes[0].Escalate.Moment, s.Routes[0].Escalate.To = []string{"sam"}, engine.Moment{Percent: 50}, []string{"fay"}
+			f, other, _ := phones()
+			st := newEnv(t, s, f, other)
+			st.ask(t.Context(), writing())
+			id := st.shown(other.Memory, 1).Request.ID
+			st.lock(samAt, "fay")
+			if at == "before it" {
+				unlocked(t, st, operator, true)
+			}
+			st.advance(8 * time.Minute)
+			if at != "before it" {
+				st.eventually("the escalation", func() bool { return len(st.details(permissions.RequestEscalated)) == 1 })
+			}
+			if at == "after a restart" {
+				f, other, _ = phones()
+				st.restart(f, other)
+			}
+			if at != "before it" {
+				unlocked(t, st, operator, true)
+			}
+			st.shown(f.Memory, 1)
+			if r := f.must(t, id, allow()); r.State != permissions.Approved {
+				t.Errorf("it is %s", r.State)
+			}
+		})
+	}
+}
+
+// TestOnlyLockedPeopleAreLeftToEscalateTo: nobody waits for them.
+func TestOnlyLockedPeopleAreLeftToEscalateTo(t *testing.T) {
+	s := usual()
+	s.Routes[0].Ask, s.Routes[0].Escalate.Moment, s.Routes[0].Escalate.To = []string{"sam"}, engine.Moment{Percent: 50}, []string{"fay"}
+	f, other, _ := phones()
+	st := newEnv(t, s, f, other)
+	call := st.ask(t.Context(), writing())
+	st.shown(other.Memory, 1)
+	st.lock(samAt, "fay")
+	st.lock(operator, "sam")
+	if r := st.get(call); r.State != permissions.Undeliverable || !strings.Contains(r.Failure, "locked") {
+		t.Errorf("it is %s: %s", r.State, r.Failure)
+	}
+}
+
 // TestALockStays: across restarts and changes of the configuration.
 func TestALockStays(t *testing.T) {
 	at := func(st *env) string {

@@ -179,6 +179,30 @@ func TestPeopleAreRemovedAndAddedWhileARequestIsPending(t *testing.T) {
 	})
 }
 
+// TestACardOfWhoIsNotAskedAnyMoreHasNoButtons: who left the configuration and came back is nobody new, but is not asked about a path.
+func TestACardOfWhoIsNotAskedAnyMoreHasNoButtons(t *testing.T) {
+	settings := team()
+	settings.Routes[0].Ask, settings.Routes[0].Escalate.To = []string{"fay", "sam", "kim"}, nil
+	f, s, k := phones()
+	st := newEnv(t, settings, f, s, k)
+	st.ask(t.Context(), writing())
+	id := st.shown(f.Memory, 1).Request.ID
+	without := settings
+	without.People = []connectors.Person{sam, kim}
+	st.Configure(without)
+	st.asked(id, "sam", "kim")
+	st.Configure(settings)
+	s.must(t, id, allow())
+	var last connectors.Prompt
+	st.eventually("her card shows the vote", func() bool {
+		last = f.Copies()[0].Last
+		return len(last.Request.Votes) == 1
+	})
+	if !last.Locked || last.To.Name != "" || !slices.Equal(last.Request.Asked, []string{"sam", "kim"}) {
+		t.Errorf("asked are %v, and her card is locked %v, to %q", last.Request.Asked, last.Locked, last.To.Name)
+	}
+}
+
 // People who are removed while the daemon is down are removed too.
 func TestAPersonWhoIsRemovedWhileTheDaemonIsDown(t *testing.T) {
 	f, s, k := phones()

@@ -239,7 +239,7 @@ type Request struct {
 	Asked            []string // people
 	Group            string   // the group that shows it once for all of them, as the connector names it; empty: to each individually
 	Quorum           int
-	EscalateTo       []string    // people who are asked as well from EscalateAt on; empty afterwards
+	EscalateTo       []string    // people who are asked as well from EscalateAt on, or once they are not locked; empty afterwards
 	EscalateAt       time.Time   // zero: never by time
 	Reminders        []time.Time // future ones, earliest first
 	// SessionTitle and LastPrompt are the title of the session and what it was told to do last, as the asking program says. Only the

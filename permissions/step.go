@@ -311,7 +311,7 @@ const tooFewUnlocked = "too few of the people who were asked may still answer; l
 func reroute(r Request, e Reroute) Change {
 	if r.EscalateAt.IsZero() { // the escalation came meanwhile, or there was none: it is not scheduled again
 		for _, p := range e.EscalateTo {
-			if slices.Contains(r.Asked, p) && !slices.Contains(e.Asked, p) {
+			if slices.Contains(r.Asked, p) && !slices.Contains(e.Asked, p) && !slices.Contains(e.Locked, p) {
 				e.Asked = append(slices.Clone(e.Asked), p)
 			}
 		}
@@ -338,7 +338,8 @@ func reroute(r Request, e Reroute) Change {
 		}
 	}
 	told := record(RequestRerouted, r, "", "", e.At, "asked", strings.Join(e.Asked, ", "))
-	if len(after.Asked)+len(after.EscalateTo) >= r.Quorum {
+	locked := func(p string) bool { return slices.Contains(e.Locked, p) }
+	if len(after.Asked)+len(slices.DeleteFunc(slices.Clone(later), locked)) >= r.Quorum {
 		c := Change{Before: r, After: after, Records: []Record{told}}
 		for _, v := range r.Votes {
 			if moved(v) && slices.Contains(e.Asked, v.By) {

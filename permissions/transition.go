@@ -50,7 +50,7 @@ type (
 	}
 	// Reroute changes who is asked, now and later, when people leave or enter the configuration. Earlier votes do not
 	// count if their people are Locked and no longer asked, or if they are in Moved: their accounts are no longer their
-	// people's.
+	// people's. Who is Locked may be in EscalateTo, but is not one of those who can still be asked.
 	Reroute struct {
 		Asked, EscalateTo []string
 		Locked            []string

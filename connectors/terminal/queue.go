@@ -269,7 +269,10 @@ func leftTo(it *item, form i18n.Phrase) string {
 // others are the other people who are or will be asked.
 func others(it *item) (names []string) {
 	r := it.prompt.Request
-	return slices.DeleteFunc(slices.Concat(r.Asked, r.EscalateTo), func(name string) bool { return name == it.prompt.To.Name })
+	if names = slices.Clone(r.Asked); !r.EscalateAt.IsZero() { // else they are locked
+		names = append(names, r.EscalateTo...)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == it.prompt.To.Name })
 }
 
 // decide submits a decision and shows its result. The question stays until the request is settled or this person can answer

@@ -133,7 +133,7 @@ func (s *Settings) Absence(r permissions.Request, at time.Time) (e permissions.E
 	asked := r
 	asked.Asked = append(slices.Clone(r.Asked), e.To...)
 	if _, enough := s.Away(asked, at); all || !enough {
-		e.To = slices.Clone(r.EscalateTo)
+		e.To = s.Unlocked(r.EscalateTo...)
 	}
 	e.At = at
 	return e, len(away) > 0 && len(e.To) > 0

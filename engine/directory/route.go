@@ -814,32 +814,42 @@ func spaced(all []time.Time) (kept []time.Time) {
 
 // CurrentRecipients returns the recipients of r under these settings: the current ones who are still configured and not locked, and
 // those whom the route of r names now, unless parts of r can have had routes of their own when it was asked, where they could replace
-// people of another part. People who wait for an escalation keep waiting. The implicit operator, whom no route names, does not
-// replace people who were asked.
+// people of another part. People who wait for an escalation keep waiting, and people who are locked wait beside them until they are not.
+// The implicit operator, whom no route names, does not replace people who were asked.
 func (s *Settings) CurrentRecipients(r permissions.Request, at time.Time) permissions.Reroute {
-	gone := func(name string) bool {
-		p, known := s.Person(name)
-		return !known || p.Locked != ""
-	}
 	e := permissions.Reroute{
-		Asked:      slices.DeleteFunc(slices.Clone(r.Asked), gone),
-		EscalateTo: slices.DeleteFunc(slices.Clone(r.EscalateTo), gone),
-		Moved:      slices.DeleteFunc(slices.Clone(r.Votes), func(v permissions.Vote) bool { return !s.moved(v) }),
-		At:         at,
+		Moved: slices.DeleteFunc(slices.Clone(r.Votes), func(v permissions.Vote) bool { return !s.moved(v) }),
+		At:    at,
 	}
-	for _, name := range r.Asked {
-		if p, _ := s.Person(name); p.Locked != "" {
-			e.Locked = append(e.Locked, name)
+	route, found := s.RouteOf(r)
+	routed := func(name string) bool { return found && slices.Contains(route.Ask, name) }
+	for _, name := range slices.Concat(r.Asked, r.EscalateTo) {
+		p, known := s.Person(name)
+		switch waits := !slices.Contains(r.Asked, name) && !r.EscalateAt.IsZero(); {
+		case !known || slices.Contains(e.Asked, name) || slices.Contains(e.EscalateTo, name):
+		case p.Locked != "":
+			e.Locked, e.EscalateTo = append(e.Locked, name), append(e.EscalateTo, name)
+		case waits && !routed(name): // else they were locked
+			e.EscalateTo = append(e.EscalateTo, name)
+		default:
+			e.Asked = append(e.Asked, name)
 		}
 	}
 	ofParts := len(r.Tags)+len(r.ToolNames()) > 1 || slices.ContainsFunc(r.Tags, func(t permissions.Tag) bool { return t.Path() != "" })
-	route, found := s.RouteOf(r)
 	for _, name := range route.Ask {
-		if found && !ofParts && !gone(name) && name != OperatorName && !slices.Contains(e.Asked, name) {
+		if found && !ofParts && len(s.Unlocked(name)) > 0 && name != OperatorName && !slices.Contains(e.Asked, name) {
 			e.Asked = append(e.Asked, name)
 		}
 	}
 	return e
+}
+
+// Unlocked returns those of some people who are configured and not locked.
+func (s *Settings) Unlocked(names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		p, known := s.Person(name)
+		return !known || p.Locked != ""
+	})
 }
 
 // moved reports whether an allowing vote came from an account that is no longer its person's: whoever has it now could
@@ -853,10 +863,7 @@ func (s *Settings) moved(v permissions.Vote) bool {
 
 // DecidersValid reports whether everybody who answered r is still configured and not locked.
 func (s *Settings) DecidersValid(r permissions.Request) bool {
-	stands := func(name string) bool {
-		p, known := s.Person(name)
-		return known && p.Locked == ""
-	}
+	stands := func(name string) bool { return len(s.Unlocked(name)) > 0 }
 	return stands(r.DecidedBy) && !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return !stands(v.By) })
 }
 

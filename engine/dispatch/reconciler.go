@@ -57,8 +57,8 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 			continue
 		}
 		var next permissions.Transition = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.clock.Stamp()}
-		if len(r.EscalateTo) > 0 {
-			next = permissions.Escalate{At: e.clock.Stamp()}
+		if to := s.Unlocked(r.EscalateTo...); len(to) > 0 {
+			next = permissions.Escalate{To: to, At: e.clock.Stamp()}
 		}
 		c, err := e.registry.Resolve(ctx, id, next)
 		switch {
@@ -383,7 +383,10 @@ func (d *Dispatch) Prompt(
 	if d.lacksAccount(to, cp) {
 		to, p.To = connectors.Person{}, connectors.Person{}
 	}
-	if to.Name == "" && cp.Group == "" { // a person who is not configured, or not with this account, does not see the outcome
+	if cp.Group == "" && r.State == permissions.Pending && to.Locked == "" && !slices.Contains(r.Asked, to.Name) {
+		to, p.To = connectors.Person{}, connectors.Person{}
+	}
+	if to.Name == "" && cp.Group == "" { // a person who is not configured or asked, or not with this account, does not see the outcome
 		p.Locked, p.Request.State = true, permissions.Pending
 	}
 	if r.State == permissions.Pending {
