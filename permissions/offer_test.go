@@ -221,6 +221,17 @@ func TestThePlanOfAnACPAgentIsInItsInput(t *testing.T) {
 	}
 }
 
+// TestTakesCommands: a tool whose effect is known is one for commands only if it runs something, whatever its name has in it.
+func TestTakesCommands(t *testing.T) {
+	for tool, want := range map[string]bool{
+		"Bash": true, "mcp__dc__shell": true, "mcp__my-ssh__go": true, "runCmd": true, "Write": false, "mcp__fs__read": false, "publish": false,
+	} {
+		if got := TakesCommands(tool); got != want {
+			t.Errorf("%s takes commands: %t", tool, got)
+		}
+	}
+}
+
 func TestRunsCode(t *testing.T) {
 	for tool, want := range map[string]bool{
 		"run_command": true, "Bash": true, "bash": true, "sh": true, "mcp__host__exec": true, "run_shell_command": true,

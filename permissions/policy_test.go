@@ -593,6 +593,7 @@ func TestListsHoldForAServersToolAsEachProgramCallsIt(t *testing.T) {
 		{"fs_delete", "codex", "mcp__fs__delete", false}, {"fs__delete", "claude-code", "mcp__fs__delete", true},
 		{"fs/delete", "claude-code", "mcp__fs__delete", true}, {"fs/delete", "claude-code", "mcp__fs__x__delete", false},
 		{"del[a-e]te_*", "opencode", "github_delete_repository", true}, {"delete_*", "copilot", "github-delete_repository", true},
+		{"delete_*", "copilot", "github--delete_it", true},
 		{"delete_*", "gemini", "mcp_github_delete_repository", true}, {"delete_*", "cursor", "MCP:delete_it mcp__delete_it", true},
 		{"delete_*", "opencode", "undelete_it list_delete", false}, {"mcp__*__*", "vscode", "list_it read_file", false},
 		{"search", "gemini", "google_web_search", false}, {"delete", "", "fs_delete", false},
@@ -649,6 +650,7 @@ func TestListsHoldForNamesThatArePutTogether(t *testing.T) {
 		{"long/delete", "gemini", "mcp_long_del", context("delete"), true}, {"other/" + long, "gemini", cut, "", false},
 		{"long/" + long, "codex", "mcp__long__a_very_long_t" + strings.Repeat("0a", 20), "", true},
 		{"long/b*", "codex", "mcp__long__a_very_long_t" + strings.Repeat("0a", 20), "", false},
+		{"long/" + long + "y", "codex", "mcp__long__" + long, "", false},
 		{"A-Server-Of-Mine/del", "vscode", "mcp_a-server-of-m_del mcp_a-server-of-m2_del", "", true},
 		{"a-server/del", "vscode", "mcp_a-server-of-m_del", "", false},
 	} {
@@ -667,9 +669,39 @@ func TestListsHoldForNamesThatArePutTogether(t *testing.T) {
 			t.Errorf("%s of %s is not forbidden by its own name", tool, hook)
 		}
 	}
+	for letters, means := range map[int]bool{clearPart - 1: false, clearPart: true} { // so much is left of its own name
+		r := Request{Kind: KindTool, Tool: strings.Repeat("s", maxToolName-1-letters) + "-" + long[:letters], Hook: "copilot"}
+		if v := (Policy{Auto: []string{"*"}, Forbidden: []string{long}}).Evaluate(r, nil, noon); (v.Forbidden != "") != means {
+			t.Errorf("a name of which %d letters are left is forbidden: %t", letters, !means)
+		}
+	}
 	r := Request{Kind: KindTool, Tool: "mcp__gh__del", Hook: "cursor", Caller: Caller{Name: "bot1"}}
 	if v := (Policy{Auto: []string{"*"}, Gated: []string{"fs/gh__del"}}).Evaluate(r, nil, noon); !v.Ask {
 		t.Error("a tool with two parts of a server that Cursor does not say is not asked about")
+	}
+}
+
+// TestTheServerOfAToolIsReadFromItsName: in every way that it may be put together, or as the hook says.
+func TestTheServerOfAToolIsReadFromItsName(t *testing.T) {
+	const ours = `{"hook.mcp_context":{"server_name":"x_y","tool_name":"long_name"}}`
+	claude := func(server string) string { return `{"hook.mcp_server":{"name":"` + server + `"}}` }
+	for _, c := range []struct {
+		dialect, tool, input, want string
+		another                    bool
+	}{
+		{"gemini", "mcp_x_y_long...g_name", ours, "x_y/long_name", false}, {"gemini", "mcp_a_b_c", `{}`, "a/b_c a_b/c", false},
+		{"claude-code", "mcp__a__b__c", `{}`, "a/b__c a__b/c", false}, {"claude-code", "mcp__a__", `{}`, "", false},
+		{"claude-code", "mcp__a__b__c", claude("a"), "a/b__c", false}, {"daycared", "a__b__c", `{}`, "a/b__c", false},
+		{"claude-code", "mcp__a__b", claude("a (of the project)"), "", true}, {"daycared", "read_file", `{}`, "", false},
+		{"claude-code", "Bash", `{}`, "", false},
+	} {
+		var got []string
+		for _, of := range ServerTools(c.dialect, c.tool, json.RawMessage(c.input)) {
+			got = append(got, of.Server+"/"+of.Name)
+		}
+		if strings.Join(got, " ") != c.want || OfAnotherServer(c.dialect, c.tool, json.RawMessage(c.input)) != c.another {
+			t.Errorf("%s %s %s may be %q, of another server: %t", c.dialect, c.tool, c.input, got, !c.another)
+		}
 	}
 }
 

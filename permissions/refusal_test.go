@@ -216,11 +216,20 @@ func TestRefusalsOfPeopleAndRules(t *testing.T) {
 	}
 }
 
-// TestOneUnreadableRowIsToldFromABrokenStore: only the refusal of a row matches ErrRow.
+// TestOneUnreadableRowIsToldFromABrokenStore: only the refusal of a row matches ErrRow, and
+// only one that says when to try again is of a store out of reach.
 func TestOneUnreadableRowIsToldFromABrokenStore(t *testing.T) {
 	row, all := Unreadable(fmt.Errorf("request 7: %w", ErrRow)), Unreadable(io.EOF)
 	if !errors.Is(row, ErrRow) || errors.Is(all, ErrRow) || errors.Is(row, io.EOF) {
 		t.Errorf("a row: %+v, the store: %+v", row, all)
+	}
+	for _, c := range []struct {
+		r    Refusal
+		away bool
+	}{{Refusal{Code: CodeBroken, After: 1}, true}, {Refusal{Code: CodeBroken}, false}, {Refusal{Code: CodeForbidden, After: 1}, false}} {
+		if errors.Is(&c.r, ErrAway) != c.away || errors.Is(&c.r, io.EOF) {
+			t.Errorf("%+v is of a store that can be used again later: %t", c.r, !c.away)
+		}
 	}
 }
 

@@ -211,6 +211,16 @@ func TestAHookNamesFilesInFull(t *testing.T) {
 	}
 }
 
+// TestANameIsFollowedThroughEachLink on its way, and one that leads back to itself nowhere.
+func TestANameIsFollowedThroughEachLink(t *testing.T) {
+	l := Leads{Names: map[string]string{"/w": "/w", "/w/a": "/w/b", "/w/b": "/etc", "/o": "/p", "/p": "/o"}}
+	for name, want := range map[string]string{"/w/a/x": "/etc/x", "/w/b/../a/x": "/etc/x", "/w/x": "/w/x", "/x": "", "/o/x": ""} {
+		if got := l.Follow(name); got != want {
+			t.Errorf("%s leads to %q, not %q", name, got, want)
+		}
+	}
+}
+
 // TestTheInputOfALongCallIsReadFromItsDetails if a hook wrote only its hash; what an agent says by itself is its input as it stands.
 func TestTheInputOfALongCallIsReadFromItsDetails(t *testing.T) {
 	const hash, short = `{"input_bytes":40000,"input_sha256":"00"}`, `{"command":"ls"}`

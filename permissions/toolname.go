@@ -36,8 +36,8 @@ func ServerTools(dialect, tool string, input json.RawMessage) (all []ServerTool)
 	if told {
 		all = slices.DeleteFunc(all, func(t ServerTool) bool { return plainName(t.Server) != plainName(server) })
 	}
-	if dialect == "daycared" && len(all) > 1 { // a server's name has single ones
-		all = all[:1]
+	if dialect == "daycared" { // a server's name has single ones
+		all = all[:min(1, len(all))]
 	}
 	return all
 }

@@ -106,9 +106,15 @@ func TestAGrantIsInForce(t *testing.T) {
 		check("short", true, true)
 		check("of before", false, true)
 		check("of before", true, false)
+		m.usedGrants([]permissions.ID{"always", "short"}) // which do not end by not being used
+		check("always", true, true)
+		check("short", true, true)
 		pass(time.Minute)
 		check("always", true, true)
 		check("short", false, false)
+		if m.InForce(permissions.Grant{ID: "short", Until: noon.Add(time.Hour)}, false) {
+			t.Error("what was given until then is in force later, as if it had been used")
+		}
 	})
 }
 
