@@ -406,6 +406,38 @@ func TestAnAskRuleBeatsAGrantedRule(t *testing.T) {
 	st.asks(m, 3, bash("npm run lint"))
 }
 
+// TestARuleOfAnEarlierVersionWithTooWideAWildcardGivesNothing, and the list of grants says why. It is not given again either.
+func TestARuleOfAnEarlierVersionWithTooWideAWildcardGivesNothing(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, givesRules(), m)
+	exact := st.giveRule(m, 1, bash("frob x"))
+	for _, allow := range []string{"run frob *", "run cat *"} {
+		if _, err := st.rows.Apply(t.Context(), exact.Request, permissions.Give{
+			Grant: permissions.NewID(st.now()), By: "fay", Via: "cli", At: st.now(),
+			Rule: permissions.NewGrantedRule([]string{allow}, "/srv/code", permissions.Suggested),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for command, runs := range map[string]bool{"frob x": true, "frob y": false, "cat y": true} {
+			if st.runsFor(self, bash(command)) != runs {
+				t.Errorf("%s runs: %t, want %t", command, !runs, runs)
+			}
+		}
+		st.restart(m)
+	}
+	grants, err := st.Grants(t.Context(), boss, "", 9)
+	const why = `such a rule is not given any more; "run frob *" is for more than files and names that are read`
+	if err != nil || len(grants) != 3 || grants[0].Suspended != "" || grants[1].Suspended != why || grants[2].Suspended != "" {
+		t.Errorf("%+v, %v", grants, err)
+	}
+	_, err = st.GiveRule(t.Context(), boss, exact.Request, []string{"run frob *"}, "/srv/code")
+	if permissions.CodeOf(err) == "" {
+		t.Error("it is given again")
+	}
+}
+
 // TestALockEndsAFirstStep: a rule that was shown before it, by whoever had the account then, is shown again.
 func TestALockEndsAFirstStep(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)

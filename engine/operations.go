@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -276,7 +277,7 @@ func (e *Engine) suspends(g permissions.Grant) string {
 			left = ""
 		}
 	}
-	return left
+	return cmp.Or(left, directory.WhyNoMore(g))
 }
 
 // Revoke revokes a grant and returns what ran under it.

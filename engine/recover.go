@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/daycared/daycared/engine/directory"
 )
 
 // Recover repairs the rows after a stop, before any server accepts connections. Overdue requests expire first, so that
@@ -30,6 +32,12 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	e.registry.MeasureGrants(granted, true)
+	for _, g := range granted {
+		if why := directory.WhyNoMore(g); why != "" {
+			allow, _ := g.Rule.Patterns()
+			e.log.Warn("a rule that was given does not count any more", "grant", g.ID, "caller", g.Caller, "allow", allow, "why", why)
+		}
+	}
 	if err := e.RecoverEvents(ctx); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ var failures = []i18n.Phrase{
 	"%s has no Telegram account here", "%s has no WhatsApp number here", "%s's number is not on WhatsApp",
 	"no WhatsApp account is linked; run: daycared link whatsapp", "%s has no inbox open", "%s's console is closed",
 	"%s is not the one at the daemon's console", "%s has no console here: standard input is neither a terminal nor a pipe",
-	"%s is not configured", "%s's %s is not switched on", "no channel is switched on",
+	"such a rule is not given any more", "%s is not configured", "%s's %s is not switched on", "no channel is switched on",
 	"too few of the people who were asked are left in the configuration",
 	"too few of the people who were asked may still answer; locked: %s", "%s is locked until: daycared unlock %s",
 	"%s is stopped until: daycared resume %s", "everything is stopped by %s until: daycared resume",

@@ -133,6 +133,15 @@ type compiledRules struct {
 // maxGrantRules bounds the callers whose rules are kept.
 const maxGrantRules = 1000
 
+// WhyNoMore returns why a grant's rule gives nothing any more; empty: it does, or the grant has none.
+func WhyNoMore(g permissions.Grant) string {
+	allow, _ := g.Rule.Patterns()
+	if why := rules.WhyNotGiven(allow); why != "" {
+		return "such a rule is not given any more; " + why
+	}
+	return ""
+}
+
 // rules returns the rules of a caller's grants, and the grant of each. A rule that this version does not accept gives nothing.
 func (g *grantRules) rules(caller permissions.Caller, live []permissions.Grant) (*rules.Set, []permissions.ID) {
 	var c compiledRules
@@ -161,7 +170,7 @@ func (g *grantRules) rules(caller permissions.Caller, live []permissions.Grant) 
 			}
 			continue
 		}
-		if _, problems := rules.Compile([]rules.Rule{one}); grant.Rule != "" && rules.FirstError(problems) == nil {
+		if _, problems := rules.Compile([]rules.Rule{one}); grant.Rule != "" && rules.FirstError(problems) == nil && WhyNoMore(grant) == "" {
 			all, c.ids = append(all, one), append(c.ids, grant.ID)
 		}
 	}
@@ -246,6 +255,8 @@ func (s *Settings) WhyNotGive(r permissions.Request, allow []string, in string) 
 		return "several people have to agree, so it is given on a card"
 	case !slices.Contains(s.Approvals.Scopes, permissions.Rule) || !r.Offers(permissions.Allow(permissions.Rule)):
 		return "its card offered no rule"
+	case rules.WhyNotGiven(allow) != "":
+		return rules.WhyNotGiven(allow)
 	case s.reachesOwn(allow):
 		return "it would reach daycared's own files"
 	case (in == "") != (r.Cwd == "") || !permissions.Within(in, r.Cwd):

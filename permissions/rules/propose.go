@@ -612,13 +612,49 @@ func (s *shape) candidates(like []*shape) (all []candidate) {
 			all = append(all, candidate{text, s.inWords(varies, options, false) + code})
 		}
 	}
-	if _, kind := acts.ListedProgram(s.words); slices.Contains([]string{"reads", "pattern", "words", "text", "packages"}, kind) ||
-		slices.Contains([]string{"git add", "jq"}, strings.Join(s.words[:s.head], " ")) {
+	if s.takesRest() {
 		options := s.optionsOf(like, func(*shape) bool { return true })
 		text := strings.Join(s.words[:s.head], " ") + bracketed(options) + " ..."
 		all = append(all, candidate{"run " + text, s.inWords(nil, options, true) + code})
 	}
 	return all
+}
+
+// takesRest reports whether a rule may be for any words after the program.
+func (s *shape) takesRest() bool {
+	_, kind := acts.ListedProgram(s.words)
+	return slices.Contains([]string{"reads", "pattern", "words", "text", "packages"}, kind) ||
+		slices.Contains([]string{"git add", "jq"}, strings.Join(s.words[:s.head], " "))
+}
+
+// WhyNotGiven returns why a rule with these patterns would not be proposed: a wildcard stands for more than files and names that are read,
+// as earlier versions let it. It is empty if none does.
+func WhyNotGiven(allow []string) string {
+	for _, text := range allow {
+		p, err := parse(text, Allow)
+		if err != nil || p.kind != runs || p.exact {
+			continue
+		}
+		a := &acts.Act{Kind: acts.Run}
+		for _, w := range p.words {
+			gap := ""
+			if w[0].star {
+				gap = "x" // any word
+			}
+			a.Words = append(a.Words, w[0].before+gap+w[0].after)
+		}
+		if why := whyNotProposed(a); why != "" {
+			return why
+		}
+		s := shapeOf(a)
+		for at, w := range p.words {
+			operand := slices.Index(s.operands, at)
+			if len(w) > 1 || w.open() && (s.fixed || operand < 0 || s.isConstant(operand)) || p.rest && !s.takesRest() {
+				return fmt.Sprintf("%q is for more than files and names that are read", text)
+			}
+		}
+	}
+	return ""
 }
 
 func (s *shape) word(n int) string {

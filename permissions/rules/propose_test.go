@@ -209,6 +209,23 @@ func TestAStarStandsOnlyForFilesAndForNamesThatAreRead(t *testing.T) {
 		if want := cmp.Or(c.want, "run "+of("aa")); len(p.Allow) == 0 || p.Allow[0] != want {
 			t.Errorf("%s: %q, want %q; %s", c.command, p.Allow, want, why)
 		}
+		if why := WhyNotGiven(p.Allow); why != "" {
+			t.Errorf("%q is proposed, and would not count: %s", p.Allow, why)
+		}
+		starred := "run " + strings.NewReplacer("./%s", "*", "%s", "*").Replace(c.command)
+		if why := WhyNotGiven([]string{"read /srv/x", starred}); (why == "") != (starred == c.want) {
+			t.Errorf("%q is given, %q is proposed: %q", starred, c.want, why)
+		}
+	}
+	for text, counts := range map[string]bool{
+		"run systemctl stop *": false, "run gh pr merge *": false, "run npm publish *": false, "run frob ...": false, "run git merge *": false,
+		"run tar xf *": false, "run git push * main": false, "run chmod * x": false, "run frob *": false, "run cat|tar *": false,
+		"run frob x": true, "run cat [-n] ...": true, "run git push origin *": true, "run go test [-run *] ./...": true, "run chmod 644 *": true,
+		"run git add [-A] ...": true, "write /srv/code/**/*.go": true, "fetch *.example.org": true,
+	} {
+		if why := WhyNotGiven([]string{text}); (why == "") != counts {
+			t.Errorf("%q: %q", text, why)
+		}
 	}
 }
 

@@ -127,6 +127,9 @@ func TestTrace(t *testing.T) {
 	for _, s := range base.Suggest(past) {
 		patterns += Patterns(s.Allow)
 		own = append(own, s.Rule())
+		if why := WhyNotGiven([]string{s.Allow}); why != "" {
+			t.Errorf("%s is suggested, and would not count: %s", s.Allow, why)
+		}
 		t.Logf("  saves %3d: %s, in %s", s.Saved, s.Allow, s.In)
 	}
 	t.Logf("%d rules with %d patterns, beside %d starter sets", len(own)-len(sets), patterns, len(sets))
