@@ -279,6 +279,45 @@ func TestACommandWhoseWordIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T) {
 	}
 }
 
+// TestAProgramWhoseManifestIsALinkOutOfTheWorkspaceIsAskedAbout: what make and npm run stands in a file that no word names.
+func TestAProgramWhoseManifestIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: listed("run make all; run make -C sub all; run make --directory=sub all; run make -Csub; run npm run x; " +
+		"run npm --prefix sub run x; run cargo test; run just x; run task x; run frob x; run go vet ./...")})
+	for _, c := range []struct{ linked, folder, asked, allowed string }{
+		{"Makefile", "", "make all; cd sub && make all", "npm run x; frob x; cargo test"},
+		{"GNUmakefile", "", "make all", "npm run x"},
+		{"sub/Makefile", "", "make -C sub all; make --directory=sub all; make -Csub; cd sub && make all", "make all; npm --prefix sub run x"},
+		{"package.json", "", "npm run x", "make all"}, {"sub/package.json", "", "npm --prefix sub run x", "npm run x"},
+		{"package.json", "/sub/deep", "npm run x", "make all"},
+		{"Cargo.toml", "", "cargo test", "just x"}, {"justfile", "", "just x", "cargo test"}, {"Taskfile.yml", "", "task x", "just x"},
+		{"go.mod", "", "go vet ./...", "make all"}, {"x", "", "", "make all; go vet ./..."},
+	} {
+		resolve := func(name string) string {
+			if filepath.Clean(name) == shop+"/"+c.linked {
+				return "/srv/other/" + filepath.Base(c.linked)
+			}
+			return filepath.Clean(name)
+		}
+		for text, want := range map[string]Effect{c.asked: "", c.allowed: Allow} {
+			for _, command := range listed(text) {
+				call := Call{Command: command, Folder: shop + c.folder, Root: shop, Resolve: resolve}
+				told := map[string]string{}
+				names, _, _ := NamesToResolve(call, 1<<15)
+				for _, name := range names {
+					told[name] = resolve(name)
+				}
+				there := call
+				there.Resolve = func(name string) string { return told[name] }
+				for _, call := range []Call{call, there} {
+					if v := s.Judge(call); v.Effect != want {
+						t.Errorf("%s is a link: %q is %q, want %q; %v", c.linked, command, v.Effect, want, v.Reasons)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestAServersRuleAllowsNoToolOfAnotherServer: a name that may be one of several servers' is allowed where each of them may, or where the
 // hook says whose it is.
 func TestAServersRuleAllowsNoToolOfAnotherServer(t *testing.T) {
