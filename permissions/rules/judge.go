@@ -820,69 +820,6 @@ func mayRun(option string) bool {
 	return !slices.Contains(strings.Fields("-mod -tags -race -v -short -count -timeout -p -trimpath -buildvcs"), name)
 }
 
-// whyLinked returns which word, or which file that says what the program runs, is a link out of the workspace to what no rule allows to
-// read, as a script may be that was moved since; empty: none is.
-func (j *judge) whyLinked(a *acts.Act) string {
-	if j.Resolve == nil || j.w.Root == "" {
-		return ""
-	}
-	text, names := textsOf(a), manifestsOf(a, j.Root)
-	for n, word := range a.Words[1:] {
-		if _, value, _ := strings.Cut(word, "="); !text[n+1] {
-			names = append(names, word, value)
-		}
-	}
-	for _, name := range names {
-		if name == "" {
-			continue
-		}
-		for _, folder := range a.In {
-			at := filepath.Clean(acts.Under(folder, name))
-			to := j.w.Resolve(at)
-			if here := permissions.Within(j.w.Root, at) || permissions.Within(j.Root, at); to == "" || !here || permissions.Within(j.w.Root, to) {
-				continue
-			}
-			if got, _ := j.allowedFile(item{kind: reads, act: a, name: name}); got.Effect != Allow {
-				return fmt.Sprintf("%s leads to %s, outside the workspace", name, to)
-			}
-		}
-	}
-	return ""
-}
-
-// manifestsOf are the files by which a program is told what it runs, in its folders, in those around these up to the workspace, and in
-// those that an option names.
-func manifestsOf(a *acts.Act, root string) (names []string) {
-	manifests := usesBy["manifests"][baseName(a.Words[0])]
-	if len(manifests) == 0 {
-		return nil
-	}
-	folders := slices.Clone(a.In)
-	for _, folder := range a.In {
-		for at := path.Dir(path.Clean(folder)); permissions.Within(root, at) && at != "/"; at = path.Dir(at) {
-			folders = append(folders, at)
-		}
-		for n, word := range a.Words {
-			option, value, joined := strings.Cut(word, "=")
-			if rest, is := strings.CutPrefix(word, "-C"); is && rest != "" {
-				option, value, joined = "-C", rest, true
-			}
-			if !joined && n+1 < len(a.Words) {
-				value = a.Words[n+1]
-			}
-			if slices.Contains(wordLists["entering"], option) {
-				folders = append(folders, acts.Under(folder, value))
-			}
-		}
-	}
-	for _, folder := range folders {
-		for _, m := range manifests {
-			names = append(names, path.Join(folder, m.word))
-		}
-	}
-	return names
-}
-
 // loads are what expressions of jq and yq read files with, and what hides that.
 var loads = regexp.MustCompile(`\b(import|include|load|load_[a-z]+|eval)\b`)
 
