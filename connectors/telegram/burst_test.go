@@ -82,6 +82,20 @@ func TestABurstIsOneCard(t *testing.T) {
 	s.waits(s.ask(network("first"))) // it is among no list's
 }
 
+// TestWhatComesAfterAListHasEndedBeginsAnother: an edit of the old one makes no sound, and that is above newer messages.
+func TestWhatComesAfterAListHasEndedBeginsAnother(t *testing.T) {
+	s := newEnv(t, few)
+	calls, list := s.burst(network("third"), network("fourth"))
+	s.taps("fay", list, "Allow all", "✅ You allowed 2.")
+	for _, call := range calls {
+		s.get(call, permissions.Approved)
+	}
+	s.waits(s.ask(network("fifth")))
+	if next := s.list(1); next.ID == list.ID {
+		t.Errorf("it stands in the list that had ended:\n%s", next.Text)
+	}
+}
+
 // Whoever answers each request as it comes has a card for each.
 func TestAnsweredRequestsAreNoBurst(t *testing.T) {
 	s := newEnv(t, few)

@@ -95,11 +95,21 @@ func (l *lane) canBeListed(r permissions.Request, cp permissions.Copy) bool {
 }
 
 // updateList brings the list with cp up to date. A copy that is on none joins the newest, with everything else that is still to be shown
-// in this chat; when that is full or old, they begin another. Edits are at least burstEvery apart.
+// in this chat; when that is full or old, or nothing on it waits, they begin another. Edits are at least burstEvery apart.
 func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
 	e, via, ref := l.service, l.connector.Name(), cp.Burst
 	if ref == "" && l.newest.size < connectors.MaxBurst && l.elapsed()-l.newest.joined <= burstWithin {
 		ref = l.newest.ref
+	}
+	copies := []permissions.Copy(nil)
+	if ref != "" {
+		var err error
+		if copies, err = e.store.Burst(ctx, via, cp.Person, ref); err != nil {
+			return err
+		}
+	}
+	if cp.Burst == "" && !l.anyWaits(ctx, copies) { // it would stand above newer messages, and make no sound
+		ref, copies = "", nil
 	}
 	for ref, at := range l.listed {
 		if l.elapsed()-at >= burstEvery {
@@ -108,13 +118,6 @@ func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permiss
 	}
 	if at, lately := l.listed[ref]; lately {
 		return &unfinished{errHeldBack, at + burstEvery - l.elapsed()}
-	}
-	copies := []permissions.Copy(nil)
-	if ref != "" {
-		var err error
-		if copies, err = e.store.Burst(ctx, via, cp.Person, ref); err != nil {
-			return err
-		}
 	}
 	had := len(copies)
 	if cp.Burst == "" {
@@ -157,6 +160,14 @@ func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permiss
 		l.newest = burst{ref, l.elapsed(), len(copies)}
 	}
 	return l.noteList(ctx, ref, b, in, sending{redrawn: redrawn, lost: lost}, began)
+}
+
+// anyWaits reports whether a request of one of these copies is pending.
+func (l *lane) anyWaits(ctx context.Context, copies []permissions.Copy) bool {
+	return slices.ContainsFunc(copies, func(c permissions.Copy) bool {
+		r, err := l.service.store.Read(ctx, c.Request)
+		return err != nil || r.State == permissions.Pending
+	})
 }
 
 // listing notes that a list begins to be sent, with all of what stands whole in it, or could not be sent.

@@ -117,6 +117,28 @@ func TestAnAnswerAfterTheTimeThatHasPassed(t *testing.T) {
 	})
 }
 
+// TestAnAnswerThatIsTooLateEndsTheRequest: setting the clock back revives nothing that somebody was told is over.
+func TestAnAnswerThatIsTooLateEndsTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom() // nobody enforces deadlines
+		_, r := m.ask(t, m.fresh(nil))
+		allow := func() error {
+			_, err := m.Resolve(t.Context(), r.ID, permissions.Cast{
+				Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: m.wall()},
+			})
+			return err
+		}
+		m.jump.Store(int64(time.Hour))
+		if err := allow(); !errors.Is(err, permissions.ErrLate) {
+			t.Fatalf("after its time: %v", err)
+		}
+		m.jump.Store(0)
+		if err := allow(); !errors.Is(err, permissions.ErrSettled) || m.state(r.ID) != permissions.Expired {
+			t.Errorf("it is %s, %v", m.state(r.ID), err)
+		}
+	})
+}
+
 // A request from before this process has at most its whole time again.
 func TestTheClockIsSetBackAcrossARestart(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {

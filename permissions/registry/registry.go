@@ -218,9 +218,18 @@ func (g *Registry) refresh(ctx context.Context, w *Waiter) (permissions.Request,
 }
 
 // Resolve applies an event and wakes the waiters once it is committed. A request that is over by monotonic time expires
-// first, whatever the wall clock says. The error is that of the store or of [permissions.Step]. A [permissions.Cast]
+// first, whatever the wall clock says, and so does one that the event is too late for: whoever decides it is told so.
+// The error is that of the store or of [permissions.Step]. A [permissions.Cast]
 // with a Use hands the approval, in the same commit, to the call that has waited longest, if it is connected.
-func (g *Registry) Resolve(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
+func (g *Registry) Resolve(ctx context.Context, id permissions.ID, e permissions.Transition) (c permissions.Change, err error) {
+	defer func() {
+		if errors.Is(err, permissions.ErrLate) {
+			_, failed := g.apply(ctx, id, permissions.Expire{At: g.clock.Stamp()}, nil)
+			if failed != nil && !errors.Is(failed, permissions.ErrSettled) && !errors.Is(failed, permissions.ErrNotDue) {
+				g.log.Error("expire a request whose time is over: retrying", "request", id, "err", failed)
+			}
+		}
+	}()
 	spent := g.isOver(id)
 	if spent {
 		_, err := g.apply(ctx, id, permissions.Expire{At: g.clock.Stamp(), Spent: true}, nil)
