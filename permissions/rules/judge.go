@@ -602,9 +602,14 @@ func (j *judge) restrictedBy(i item, e Effect) *pattern {
 	}
 	switch i.kind {
 	case runs:
-		for _, name := range programNames(i.act.Words[0]) {
-			if p := first(j.programs[e][name], func(p *pattern) bool { return p.catches(i.act.Words) }); p != nil {
-				return p
+		for _, words := range [][]string{i.act.Words, moduleOf(i.act.Words)} {
+			if len(words) == 0 {
+				continue
+			}
+			for _, name := range programNames(words[0]) {
+				if p := first(j.programs[e][name], func(p *pattern) bool { return p.catches(words) }); p != nil {
+					return p
+				}
 			}
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -142,6 +143,33 @@ func programOf(p *pattern, name string, second bool) string {
 func exampleOf(name string) string {
 	example := map[string]string{"git": "status", "go": "vet ./...", "npm": "test", "docker": "ps", "gh": "pr view *", "kubectl": "get pods"}
 	return cmp.Or(example[name], "SUBCOMMAND")
+}
+
+// pythons are interpreters that run a module as a program, and runsModule the option for that.
+var (
+	pythons    = regexp.MustCompile(`^(python|pypy|py)[w0-9.t-]*$`)
+	runsModule = regexp.MustCompile(`^-[bBdEiIOPqRsSuvx0-9]*m(.*)$`)
+)
+
+// moduleOf returns the program that an interpreter of Python runs as a module, with its words: python3 -m pip install is pip install, too.
+func moduleOf(words []string) []string {
+	if !pythons.MatchString(baseName(words[0])) {
+		return nil
+	}
+	for n, word := range words[1:] {
+		rest := words[n+2:]
+		switch found := runsModule.FindStringSubmatch(word); {
+		case found != nil:
+			all := slices.Concat(strings.Fields(found[1]), rest)
+			if len(all) > 0 {
+				all[0] = strings.TrimSuffix(all[0], ".__main__")
+			}
+			return all
+		case !strings.HasPrefix(word, "-") && !strings.HasSuffix(words[n], "W") && !strings.HasSuffix(words[n], "X"):
+			return nil // it is a script
+		}
+	}
+	return nil
 }
 
 // decidesPrograms reports whether a variable decides what a program runs.

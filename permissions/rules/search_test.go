@@ -332,12 +332,16 @@ func TestAProgramThatMaySendFoldersIsNotAskedAboutForOtherWork(t *testing.T) {
 // TestADenyRuleHoldsForTheOtherNamesOfWhatItNames: of programs, subcommands and options.
 func TestADenyRuleHoldsForTheOtherNamesOfWhatItNames(t *testing.T) {
 	s := rulesOf(t, Rule{Deny: listed("run tar -x; run npm install; run pip install; run python3; run find -exec; run psql -c; " +
-		"run npm run deploy")})
+		"run npm run deploy; run venv")})
 	for effect, commands := range map[Effect]string{
 		Deny: `tar xf t.tar; tar xvf t.tar; tar -xf t.tar; tar --get -f t.tar; npm i; npm add x; npm in; pip3 install x;
 			pip3.11 install x; python3.11 -V;
-			find . -execdir ls '{}' +; psql --command=x; npm run-script deploy`,
-		"": "tar cf x.tar src; npm ci; npm test; pip3 list; python -V; python2.7 -V; find . -name x; npm run build; npm publish",
+			find . -execdir ls '{}' +; psql --command=x; npm run-script deploy;
+			python -m pip install x; python -mpip install x; python -Im pip -q install x; python -W ignore -m pip install x;
+			python -X dev -m pip.__main__ install x; py -3 -m pip install x; pypy3.10 -m pip install x; sudo python -m pip install x;
+			sh -c 'python -m pip install x'; python -m venv`,
+		"": "tar cf x.tar src; npm ci; npm test; pip3 list; python -V; python2.7 -V; find . -name x; npm run build; npm publish; " +
+			"python -m pip list; python -m; python -m json.tool x; python x.py -m pip install x; python -I x.py -m venv; frob -m pip install x",
 	} {
 		for _, command := range listed(commands) {
 			if v := judged(s, strings.TrimSpace(command)); v.Effect != effect {
