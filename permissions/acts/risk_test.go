@@ -784,10 +784,10 @@ func TestThePatchOfAProgramNamesItsFiles(t *testing.T) {
 	}
 }
 
-// TestGeminiTakesSomeNamesForOthers: without @ before them, and without NUL.
+// TestGeminiTakesSomeNamesForOthers: without @ before them, without NUL, and with letters for their numbers.
 func TestGeminiTakesSomeNamesForOthers(t *testing.T) {
-	names := []string{"@/a", "b", "c" + Computed, "@"}
-	if got := Renamed("gemini", names); !slices.Equal(got, append(slices.Clone(names), "a", "c")) {
+	names := []string{"@/a", "b", "c" + Computed, "@", "@%64%2Fe", "f%", "%67%"}
+	if got := Renamed("gemini", names); !slices.Equal(got, append(slices.Clone(names), "a", "c", "%64%2Fe", "d/e")) {
 		t.Errorf("Gemini CLI takes them for %q", got)
 	}
 	if got := Renamed("codex", names); !slices.Equal(got, names) {

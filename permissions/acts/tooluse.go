@@ -164,15 +164,25 @@ func Mentions(text string) (names []string) {
 // FileElsewhere is the member of an input in which a hook says that the agent may change another file than the one that is named.
 const FileElsewhere = "hook.elsewhere"
 
-// Renamed returns names of files, and those for which an agent may take them: Gemini CLI takes @NAME for NAME, and no character for NUL.
+// Renamed returns names of files, and those for which an agent may take them: Gemini CLI takes @NAME for NAME, no character for NUL, and %41
+// for A.
 func Renamed(dialect string, names []string) []string {
-	for _, name := range names {
+	if dialect != "gemini" {
+		return names
+	}
+	for _, name := range slices.Clone(names) {
 		other := strings.ReplaceAll(name, Computed, "")
 		if of, is := strings.CutPrefix(other, "@"); is {
 			other = strings.TrimLeft(of, `/\`)
 		}
-		if dialect == "gemini" && other != name && other != "" {
-			names = append(slices.Clip(names), other)
+		decoded, err := url.PathUnescape(other)
+		if err != nil {
+			decoded = other
+		}
+		for _, one := range []string{other, decoded} {
+			if one != "" && !slices.Contains(names, one) {
+				names = append(slices.Clip(names), one)
+			}
 		}
 	}
 	return names

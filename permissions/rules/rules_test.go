@@ -417,7 +417,7 @@ func TestEachFormOfAPatchIsRead(t *testing.T) {
 	}
 }
 
-// TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor: @NAME is NAME, NUL is nothing, and another file may be taken for one that is not
+// TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor: @NAME is NAME, NUL is nothing, %41 is A, and another file may be taken for one that is not
 // there.
 func TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor(t *testing.T) {
 	s := rulesOf(t, Rule{Use: "builtin:workspace-edits"}, Rule{Use: "builtin:read-only"},
@@ -428,7 +428,10 @@ func TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor(t *testing.T) {
 		`write_file {"content":"x","file_path":"@prot/y"}`: Deny, `write_file {"content":"x","file_path":"@Makefile"}`: "",
 		`write_file {"content":"x","file_path":"@docs/y.txt"}`: Allow, `write_file {"content":"x","file_path":"docs/y.txt"}`: Allow,
 		`replace {"file_path":"@prot/y","hook.elsewhere":"x"}`: Deny, `replace {"file_path":"docs/y.txt","hook.elsewhere":"x"}`: "",
-		`replace {"file_path":"docs/y.txt"}`: Allow,
+		`replace {"file_path":"docs/y.txt"}`: Allow, `read_file {"file_path":"secrets%2fy"}`: Deny,
+		`write_file {"content":"x","file_path":"@prot%2Fy"}`: Deny, `write_file {"content":"x","file_path":"%4dakefile"}`: "",
+		`write_file {"content":"x","file_path":"%2Egit/x"}`: "", `write_file {"content":"x","file_path":"..%2Fx"}`: "",
+		`write_file {"content":"x","file_path":"docs/y%20z.txt"}`: Allow,
 	} {
 		tool, input, _ := strings.Cut(call, " ")
 		v := s.Judge(Call{Dialect: "gemini", Tool: tool, Input: json.RawMessage(input), Folder: shop, Root: shop, Resolve: links(shop)})
