@@ -474,6 +474,10 @@ func TestWhatAListThatIsNotSentHasIsNotShown(t *testing.T) {
 		})
 	}
 	s.until("the list is refused for both", func() bool { return s.called("sendMessage") > before+3 })
+	s.server.FailNext("sendMessage", 0, telegramtest.BadGateway())
+	s.server.FailNext("sendMessage", -1, telegramtest.TooManyRequests(8*time.Second)) // else a call may be under way, and have come
+	before = s.called("sendMessage")
+	s.until("it waits for its turn", func() bool { return s.called("sendMessage") > before })
 	all, err := s.Pending(t.Context(), operator, "", 10)
 	if err != nil || len(all) != 4 {
 		t.Fatal(all, err)
