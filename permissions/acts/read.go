@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -415,6 +416,13 @@ func (c *command) call(n *syntax.CallExpr, depth int) {
 			words = append(words, word)
 			continue
 		}
+		if all := alternatives(w); len(words) > 0 && slices.Contains(globbing, words[0]) &&
+			!slices.ContainsFunc(all, func(w *syntax.Word) bool { return !namesOption.MatchString(w.Lit()) }) {
+			for _, w := range all {
+				words = append(words, w.Lit())
+			}
+			continue
+		}
 		c.doubt("a word is computed when it runs")
 		c.inner(w, depth)
 		for _, w := range alternatives(w) {
@@ -429,6 +437,13 @@ func (c *command) call(n *syntax.CallExpr, depth int) {
 	}
 	c.simple(words, depth)
 }
+
+// globbing are programs of which an option that namesOption matches says which files of the folder are searched. Unquoted, it may stand
+// for names of files that begin with the option, so for the same one again.
+var (
+	globbing    = strings.Fields("grep egrep fgrep rg")
+	namesOption = regexp.MustCompile(`^--(include|exclude|exclude-dir|glob|iglob)=[A-Za-z0-9_.*?-]+$`)
+)
 
 // alternatives expands the braces of a word, if that makes few words.
 func alternatives(w *syntax.Word) []*syntax.Word {

@@ -413,7 +413,11 @@ type starter struct {
 // starters are the sets that a rule can use. What they allow is in the tables of package acts.
 var starters = map[string]starter{
 	"builtin:read-only": {
-		rules: []string{"run git stash list", "run node --version", "run node -v", "run python3 --version", "run python3 -V"},
+		rules: []string{
+			"run git stash list", "run go|git version", "run java -version", "run node|npm|ruby -v", "run python|python3 -V",
+			// not of what a file of the workspace may choose the program for, as cargo, rustc, pnpm and yarn
+			"run node|npm|python|python3|pip|pip3|ruby|perl|git|java|gcc|g++|clang|make|cmake|docker|gh|jq|rg|uv --version",
+		},
 		runs:  acts.Workspace.OnlyReads,
 		reads: acts.Workspace.Reads,
 	},
