@@ -63,7 +63,10 @@ func (c *CLI) answerCommand() *cobra.Command {
 		func(cmd *cobra.Command, args []string) error {
 			answer, own := permissions.Answer(args[1]), cmd.Flags().Changed("text")
 			if !own {
-				answer = c.option(cmd.Context(), args[0], args[1])
+				var err error
+				if answer, err = c.option(cmd.Context(), args[0], args[1]); err != nil {
+					return err
+				}
 			}
 			if own != (answer == permissions.Other) {
 				return usage("an answer in your own words is: daycared answer ID other --text 'WORDS'")
@@ -74,19 +77,23 @@ func (c *CLI) answerCommand() *cobra.Command {
 	return cmd
 }
 
-// option resolves a word to an option of the request, otherwise it returns the word itself.
-func (c *CLI) option(ctx context.Context, name, word string) permissions.Answer {
+// option resolves a word to an option of the request, otherwise it returns the word itself. A word that names two options is an error.
+func (c *CLI) option(ctx context.Context, name, word string) (permissions.Answer, error) {
 	if client, err := c.adminClient(); err == nil {
 		defer client.Close()
 		s, _ := client.Show(ctx, name) // if this fails, so does the decision
-		if meant := reply.ChosenOptions(word, s.Request); s.Request.Kind == permissions.KindClarification && len(meant) == 1 {
-			return permissions.Choose(meant[0])
+		switch meant := reply.ChosenOptions(word, s.Request); {
+		case s.Request.Kind != permissions.KindClarification:
+		case len(meant) == 1:
+			return permissions.Choose(meant[0]), nil
+		case len(meant) > 1:
+			return "", usage("%q names two options of %s: write %s or %s", word, name, permissions.Choose(meant[0]), permissions.Choose(meant[1]))
 		}
 	}
 	if k, err := strconv.Atoi(word); err == nil {
-		return permissions.Choose(k)
+		return permissions.Choose(k), nil
 	}
-	return permissions.Answer(word)
+	return permissions.Answer(word), nil
 }
 
 func (c *CLI) cancelCommand() *cobra.Command {
@@ -218,7 +225,9 @@ func answering(a permissions.Answer, r permissions.Request, name string) string 
 	}
 	for k := range r.Choices {
 		if a == permissions.Choose(k+1) {
-			return "answer " + name + " " + strconv.Itoa(k+1)
+			if number := strconv.Itoa(k + 1); len(reply.ChosenOptions(number, r)) == 1 {
+				return "answer " + name + " " + number
+			}
 		}
 	}
 	return "answer " + name + " " + string(a)

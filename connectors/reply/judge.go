@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/i18n"
 )
@@ -91,7 +92,7 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 		case len(meant) == 1:
 			a = permissions.Choose(meant[0])
 		case len(meant) > 1:
-			return "", c.Language.Sprintf("that names two options of %s", o.Code)
+			return "", c.Language.Sprintf("that names two options of %s; write %s", o.Code, optionForms(o.Code+" ", meant, c.Language))
 		case s.own != "" && (s.pick == "" || !hasColonOption(r)):
 			return permissions.Other, ""
 		}
@@ -141,13 +142,21 @@ func scopes(r permissions.Request, in i18n.Language) (ids []string) {
 	return ids
 }
 
-// ChosenOptions returns the options of a clarification that a text names. A number that is shown before an option means that
-// option, whatever the others say; anything else has to be an option's words, exactly or, if none matches, in any case, or
+// ChosenOptions returns the options of a clarification that a text names. The number of an option (2, option 2 or its id) names
+// that one, and any other whose words it is; anything else has to be an option's words, exactly or, if none matches, in any case, or
 // without a full stop, a comma or exclamation marks at its end.
-func ChosenOptions(text string, r permissions.Request) []int {
+func ChosenOptions(text string, r permissions.Request) (named []int) {
 	text = oneLine(text)
-	if n, err := strconv.Atoi(plain(text)); err == nil && n > 0 && n <= len(r.Choices) && strconv.Itoa(n) == plain(text) {
-		return []int{n}
+	word, numbered := fold(plain(text)), false
+	for i, choice := range r.Choices {
+		isNumber := slices.Contains([]string{strconv.Itoa(i + 1), optionForm(i + 1), string(permissions.Choose(i + 1))}, word)
+		if isNumber || fold(plain(oneLine(choice))) == word {
+			named = append(named, i+1)
+		}
+		numbered = numbered || isNumber
+	}
+	if numbered {
+		return named
 	}
 	if named := matchingOptions(text, r); len(named) > 0 || plain(text) == text {
 		return named
@@ -171,6 +180,13 @@ func matchingOptions(text string, r permissions.Request) (exact []int) {
 		return exact
 	}
 	return inAnyCase
+}
+
+// optionForm is how an option is written that a number alone does not name.
+func optionForm(n int) string { return "option " + strconv.Itoa(n) }
+
+func optionForms(before string, options []int, in i18n.Language) string {
+	return strings.Join(wire.Map(options, func(n int) string { return before + optionForm(n) }), in.Text(" or "))
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

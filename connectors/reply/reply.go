@@ -179,7 +179,7 @@ func choice(text string, r permissions.Request, code string, in i18n.Language) R
 	case len(meant) == 1:
 		return offered(r, code, in, Reply{Answer: permissions.Choose(meant[0])})
 	case len(meant) > 1:
-		return Reply{Say: in.Text("Nothing was chosen: that names two options.")}
+		return Reply{Say: in.Sprintf("Nothing was chosen: that names two options. Type %s.", optionForms("", meant, in))}
 	case isOneOf(helpWords, fold(text)):
 		return Reply{Meaning: Asks, Say: Help(r, code, in)}
 	case slices.Contains([]string{"s", "show"}, fold(text)):

@@ -302,22 +302,53 @@ func TestAScopeIsTypedInThePersonsLanguage(t *testing.T) {
 	}
 }
 
-// The number that a card shows in front of an option is that option, whatever the options are called.
-func TestANumberIsThePositionOfAnOption(t *testing.T) {
-	numbers := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"0", "1", "2", "30"} })
-	open := []reply.Open{{Code: code, Request: numbers, ShownAt: noon}}
-	for text, want := range map[string]int{"1": 1, "2": 2, "3": 3, "4": 4, "0": 1, "30": 4} {
-		if got := reply.Parse(text, numbers, code, i18n.English); got.Answer != choose(want) {
-			t.Errorf("%q typed is %+v", text, got)
-		}
-		said := reply.Read(reply.Message{Text: code + " " + text, At: noon}, open)
-		if len(said.Decisions) != 1 || said.Decisions[0].Answer != choose(want) {
-			t.Errorf("%q sent is %+v", text, said)
+// A number is the option that the card shows it in front of, or else the option that is called so. One that is both decides nothing, and
+// the reply says what does, in every language.
+func TestAWordThatIsOneOptionAndTheNumberOfAnotherDecidesNothing(t *testing.T) {
+	for _, c := range []struct {
+		choices []string
+		typed   map[string]int // 0: nothing is decided
+	}{
+		{[]string{"2", "3", "5"}, map[string]int{
+			"1": 1, "2": 0, "3": 0, "3.": 0, "5": 3, "option 1": 1, "Option 2": 2, "OPTION 3.": 3, "option_2": 2, "4": 0, "option 4": 0,
+			"option 0": 0, "option": 0, "option 02": 0, "option2": 0,
+		}},
+		{[]string{"0", "1", "2", "30"}, map[string]int{"0": 1, "1": 0, "2": 0, "3": 3, "4": 4, "30": 4, "5": 0, "01": 0, "31": 0}},
+		{[]string{"1", "2"}, map[string]int{"1": 1, "2.": 2}},
+		{[]string{"2.", "1!"}, map[string]int{"1": 0, "1!": 0, "2": 0, "2.": 0, "option 2": 2}},
+		{[]string{"1.", "1"}, map[string]int{"1.": 0, "1": 0, "2": 2}},
+		{[]string{"Option 2", "OPTION_1"}, map[string]int{"option 2": 0, "option_1": 0, "option_2": 2, "option 1": 1, "1": 1, "2": 2}},
+		{[]string{"no", "yes"}, map[string]int{"yes": 2, "no": 1, "YES.": 2, "ja": 0, "allow": 0}},
+		{[]string{"K7F3Q", "yes K7F3Q"}, map[string]int{"k7f3q": 1, "yes K7F3Q": 2}},
+		{[]string{"b", "A"}, map[string]int{"a": 2, "B": 1}},
+	} {
+		r := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = c.choices })
+		open := []reply.Open{{Code: code, Request: r, ShownAt: noon}}
+		for text, want := range c.typed {
+			typed := reply.Parse(text, r, code, i18n.English)
+			for _, m := range []reply.Message{{Text: code + " " + text, At: noon}, {Text: text, Quotes: code, At: noon}} {
+				said := reply.Read(m, open)
+				switch {
+				case want == 0:
+					if typed.Meaning != reply.Unclear || len(said.Decisions) != 0 || said.Reply == "" {
+						t.Errorf("%q of %q is %+v typed, and %+v sent", text, c.choices, typed, said)
+					}
+				case typed.Answer != choose(want) || len(said.Decisions) != 1 || said.Decisions[0].Answer != choose(want):
+					t.Errorf("%q of %q is %+v typed, and %+v sent", text, c.choices, typed, said)
+				}
+			}
 		}
 	}
-	for _, text := range []string{"5", "01", "31"} {
-		if got := reply.Parse(text, numbers, code, i18n.English); got.Meaning != reply.Unclear {
-			t.Errorf("%q typed is %+v", text, got)
+	r := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"2", "3", "5"} })
+	for in, want := range map[i18n.Language][2]string{
+		"en": {"Nothing was chosen: that names two options. Type option 2 or option 3.",
+			"Nothing was decided: that names two options of K7F3Q; write K7F3Q option 2 or K7F3Q option 3."},
+		"de": {"Nichts wurde gewählt: das nennt zwei Optionen. Bitte option 2 oder option 3 tippen.",
+			"Nichts wurde entschieden: das nennt zwei Optionen von K7F3Q; bitte K7F3Q option 2 oder K7F3Q option 3 schreiben."},
+	} {
+		said := reply.Read(reply.Message{Text: code + " 3", Language: in, At: noon}, []reply.Open{{Code: code, Request: r, ShownAt: noon}})
+		if typed := reply.Parse("3", r, code, in); typed.Say != want[0] || said.Reply != want[1] {
+			t.Errorf("%s\n%s", typed.Say, said.Reply)
 		}
 	}
 }
