@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,4 +40,29 @@ func FuzzAppendingNeverAllows(f *testing.F) {
 			t.Errorf("%q asks, and is allowed with an assignment before it", text)
 		}
 	})
+}
+
+// TestFewWordsOfAKnownProgramAreJudged: whatever is looked for behind a program may not be there.
+func TestFewWordsOfAKnownProgramAreJudged(t *testing.T) {
+	s := rulesOf(t, Rule{Deny: []string{"read ./a.txt", "fetch evil.org", "write ./docs/**", "run pip install", "run tar -x"}},
+		Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:git-local"}, Rule{Use: "builtin:workspace-edits"})
+	programs := slices.Concat(runners, writers, texts)
+	for _, list := range wordLists {
+		programs = slices.Concat(programs, list)
+	}
+	slices.Sort(programs)
+	for _, listed := range slices.Compact(programs) {
+		name, _, _ := strings.Cut(listed, ":")
+		command := strings.ReplaceAll(name, "_", " ")
+		for _, more := range []string{"", " -", " ''", " -m", " docs"} {
+			c := Call{Command: command + more, Folder: shop, Root: shop}
+			if v := s.Judge(c); len(v.Acts) == 0 && len(v.Reasons) == 0 {
+				t.Errorf("%q: nothing is said of it", c.Command)
+			}
+			NamesToResolve(c, 1000)
+		}
+		if v := s.Judge(Call{Command: command + " a.txt", Folder: shop, Root: shop}); v.Effect == Allow && !slices.Contains(texts, command) {
+			t.Errorf("%q is allowed to name a file that is denied", command)
+		}
+	}
 }
