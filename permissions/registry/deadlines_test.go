@@ -136,6 +136,9 @@ func TestAnAnswerThatIsTooLateEndsTheRequest(t *testing.T) {
 		if err := allow(); !errors.Is(err, permissions.ErrSettled) || m.state(r.ID) != permissions.Expired {
 			t.Errorf("it is %s, %v", m.state(r.ID), err)
 		}
+		if m.log.String() != "nothing" {
+			t.Errorf("logged %s", m.log)
+		}
 	})
 }
 
