@@ -166,6 +166,7 @@ func New(o Options) *Engine {
 		},
 		Noticed: e.registry.NotifyNotices, ReadsChats: func() bool { return e.IsSender() },
 	})
+	e.registry.Locked = func() []string { return e.Settings().Locked() }
 	e.Dispatch = dispatch.New(dispatch.Config{
 		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History,
 		AwaitLease: o.AwaitLease, CheckLease: o.CheckLease,

@@ -307,6 +307,10 @@ func TestALockDoesNotEndAnEscalation(t *testing.T) {
 			st.advance(8 * time.Minute)
 			if at != "before it" {
 				st.eventually("the escalation", func() bool { return len(st.details(permissions.RequestEscalated)) == 1 })
+				if told := st.details(permissions.RequestEscalated)[0]; told["to"] != "" || told["locked"] != "fay" {
+					t.Errorf("the audit says %v", told)
+				}
+				st.asked(id, "sam")
 			}
 			if at == "after a restart" {
 				f, other, _ = phones()

@@ -59,6 +59,25 @@ func TestAnEscalationToSome(t *testing.T) {
 	}
 }
 
+// TestAnEscalationAsksNobodyWhoIsLocked: they are asked once they are not, and it is not due again.
+func TestAnEscalationAsksNobodyWhoIsLocked(t *testing.T) {
+	r := escalating()
+	r.EscalateTo, r.Group = []string{"kim", "ann"}, "ops"
+	c := must(Step(r, Escalate{Locked: []string{"kim", "fay"}, At: soon}))
+	if !slices.Equal(c.After.Asked, []string{"fay", "sam", "ann"}) || !slices.Equal(c.After.EscalateTo, []string{"kim"}) ||
+		!c.After.EscalateAt.IsZero() || c.Records[0].Detail["to"] != "ann" || c.Records[0].Detail["locked"] != "kim" || len(c.Notices) != 1 {
+		t.Errorf("got %+v, %+v", c.After, c.Records)
+	}
+	none := must(Step(r, Escalate{Locked: []string{"kim", "ann"}, At: soon}))
+	if _, told := none.Records[0].Detail["to"]; told || !slices.Equal(none.After.Asked, r.Asked) || !none.After.EscalateAt.IsZero() ||
+		!slices.Equal(none.After.EscalateTo, r.EscalateTo) || len(none.Notices) != 0 {
+		t.Errorf("both are locked: %+v, %+v", none.After, none.Records)
+	}
+	if again := must(Step(none.After, Escalate{Locked: []string{"kim", "ann"}, At: soon})); !again.Empty() {
+		t.Errorf("once more: %+v", again.After)
+	}
+}
+
 func TestPeopleComeAndGoWhileARequestIsPending(t *testing.T) {
 	r := after(t, escalating(), vote("fay", Allow(Once)))
 	for _, c := range []struct {

@@ -359,24 +359,39 @@ func reroute(r Request, e Reroute) Change {
 	return c
 }
 
-// escalate asks the people of the escalation as well, or some of them; the others keep their time.
+// escalate asks the people of the escalation as well, or some of them; the others keep their time. Who is locked when all of them are to be
+// asked is asked once they are not.
 func escalate(r Request, e Escalate) Change {
-	now := func(name string) bool { return len(e.To) == 0 || slices.Contains(e.To, name) }
-	to := slices.DeleteFunc(slices.Clone(r.EscalateTo), func(name string) bool { return !now(name) })
-	if len(to) == 0 {
+	after, to := r, []string(nil)
+	after.EscalateTo = nil
+	for _, name := range r.EscalateTo {
+		if !slices.Contains(e.Locked, name) && (len(e.To) == 0 || slices.Contains(e.To, name)) {
+			to = append(to, name)
+		} else {
+			after.EscalateTo = append(after.EscalateTo, name)
+		}
+	}
+	locked := len(e.To) == 0 && len(after.EscalateTo) > 0
+	if len(to) == 0 && (!locked || r.EscalateAt.IsZero()) {
 		return Change{Before: r, After: r}
 	}
-	after := r
 	after.Revision++
 	after.Asked = append(slices.Clone(r.Asked), to...)
-	if after.EscalateTo = slices.DeleteFunc(slices.Clone(r.EscalateTo), now); len(after.EscalateTo) == 0 {
-		after.EscalateTo, after.EscalateAt = nil, time.Time{}
+	told := record(RequestEscalated, r, "", "", e.At)
+	if locked || len(after.EscalateTo) == 0 {
+		after.EscalateAt = time.Time{}
 	}
-	told := record(RequestEscalated, r, "", "", e.At, "to", strings.Join(to, ", "))
+	if locked {
+		told.Detail["locked"] = strings.Join(after.EscalateTo, ", ")
+	}
 	if len(e.Away) > 0 {
 		told.Detail["away"] = strings.Join(e.Away, ", ")
 	}
-	return Change{Before: r, After: after, Records: []Record{told}, Notices: after.inGroup(e.At)}
+	c := Change{Before: r, After: after, Records: []Record{told}}
+	if len(to) > 0 {
+		told.Detail["to"], c.Notices = strings.Join(to, ", "), after.inGroup(e.At)
+	}
+	return c
 }
 
 // inGroup reminds the recipients in the group that shows r: an edit makes no sound.

@@ -57,11 +57,11 @@ type (
 		Moved             []Vote
 		At                time.Time
 	}
-	// Escalate asks the people in EscalateTo as well: those of them in To, or all if To is empty. Away are the recipients
-	// whose absence is the reason; empty: there is another one.
+	// Escalate asks the people in EscalateTo as well: those of them in To, or all but the Locked ones if To is empty. Away are
+	// the recipients whose absence is the reason; empty: there is another one.
 	Escalate struct {
-		To, Away []string
-		At       time.Time
+		To, Away, Locked []string
+		At               time.Time
 	}
 	// Remind reminds the people who have not answered yet.
 	Remind struct{ At time.Time }

@@ -68,6 +68,9 @@ type Registry struct {
 	earlierDeadline timing.Signal // something is due earlier than at next
 	noticed         timing.Signal // there are new notices
 
+	// Locked returns who is locked, and is not asked when a request escalates. It is set before the registry is used; nil: nobody.
+	Locked func() []string
+
 	stopping *semaphore.Weighted // one unit for each operation that a stop prevents, all units for the stop
 	stopper  string              // who stopped everything while that could not be stored; empty: nobody
 
@@ -230,6 +233,10 @@ func (g *Registry) Resolve(ctx context.Context, id permissions.ID, e permissions
 			}
 		}
 	}()
+	if all, is := e.(permissions.Escalate); is && len(all.To) == 0 && g.Locked != nil {
+		all.Locked = g.Locked()
+		e = all
+	}
 	spent := g.isOver(id)
 	if spent {
 		_, err := g.apply(ctx, id, permissions.Expire{At: g.clock.Stamp(), Spent: true}, nil)
