@@ -214,11 +214,12 @@ func (c *CLI) places(variable string) (config.Paths, error) {
 	if errors.As(err, &refused) {
 		path, _ := config.Find(c.configFlag, c.Environ, exists)
 		known, ok := config.Places(path, c.Environ)
+		named := c.socketFlag != "" || c.env(variable) != ""
 		switch {
-		case ok:
+		case ok || named && known != nil:
 			cfg, paths, err = known, known.Paths(c.UID, c.Environ), nil
-		case c.socketFlag == "" && c.env(variable) == "":
-			return paths, fmt.Errorf("%w\na daemon that runs with what was there before is found at its socket: --socket PATH", err)
+		case !named:
+			return paths, fmt.Errorf("%w\na daemon that runs with what was there before is found at its socket: --socket PATH%s", err, lost)
 		}
 		if !c.warned {
 			c.warned = true
@@ -245,7 +246,10 @@ func (c *CLI) hidden(err error) bool {
 }
 
 // emptied explains an empty configuration file.
-const emptied = " says nothing; a daemon that runs with what it said before is found at its socket: --socket PATH"
+const emptied = " says nothing; a daemon that runs with what it said before is found at its socket: --socket PATH" + lost
+
+// lost says how the key of a daemon is found whose folder is not known.
+const lost = ", and --config with a file that has its data_dir, if that was not the default and is lost"
 
 // socket returns the path of one of the two sockets, and records for errors what determined it. The service's socket replaces
 // only the built-in default: an explicitly named daemon is used whether it runs or not.

@@ -242,7 +242,9 @@ func (c *CLI) printStatus(s admin.Status) error {
 	row("daycared", "%s, pid %d of %s, since %s", s.Version, s.PID, accountName(s.UID), stamp(s.Since, time.Local))
 	row("configuration", "%s, read %s", cmp.Or(wire.Value(s.Config), "none, the defaults"), stamp(s.ConfigRead, time.Local))
 	if s.ConfigRefused != nil {
-		row("", "read again since, and refused: %s", *s.ConfigRefused)
+		for i, problem := range strings.Split(*s.ConfigRefused, "\n") {
+			row("", []string{"read again since, and refused: %s", "  %s"}[min(i, 1)], problem)
+		}
 	}
 	if elsewhere := c.elsewhere(s); elsewhere != "" {
 		row("", "%s", elsewhere)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -53,21 +54,46 @@ func whole(cfg *Config, err error) (*Config, error) {
 	return cfg, nil
 }
 
-// Places returns data_dir and the sockets of a file that [Load] refuses, nothing else; ok is false if a problem may concern them.
+// Places returns data_dir and the sockets of a file that [Load] refuses, nothing else; ok is false if a problem may concern them. A file
+// that is no YAML may have lost what it said: it has to name them all.
 func Places(path string, environ []string) (cfg *Config, ok bool) {
 	data, err := read(path)
 	if err != nil {
 		return nil, false
 	}
+	isYAML := document(&report{bad: map[string]bool{}}, data) != nil
+	if !isYAML {
+		data = placesIn(data)
+	}
 	cfg, err = check(path, data, environ, Accounts{})
 	var found Problems
-	return cfg, cfg != nil && errors.As(err, &found) && !slices.ContainsFunc(found, func(p Problem) bool {
+	if cfg == nil || !isYAML && (cfg.DataDir == "" || cfg.API.AgentSocket == "" || cfg.API.AdminSocket == "") {
+		return cfg, false
+	}
+	return cfg, (errors.As(err, &found) || !isYAML && err == nil) && !slices.ContainsFunc(found, func(p Problem) bool {
 		name := p.Key
 		if unknown, is := strings.CutPrefix(p.Text, `unknown key "`); is { // a problem of the key above it
 			name, _, _ = strings.Cut(unknown, `"`)
 		}
 		return name == "" || permissions.Nearest(name[strings.LastIndexByte(name, '.')+1:], placeKeys) != ""
 	})
+}
+
+// placesIn returns the top-level keys of a file that is no YAML, with the values of those that say where its daemon is.
+func placesIn(data []byte) (kept []byte) {
+	says := false
+	for line := range bytes.Lines(data) {
+		key, _, _ := strings.Cut(string(line), ":")
+		switch isKey := len(key) < len(line) && strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") == ""; {
+		case isKey && (key == "data_dir" || key == "api"), says && line[0] <= ' ':
+			kept, says = append(kept, line...), true
+		case isKey:
+			kept, says = append(kept, key+":\n"...), false
+		case line[0] > ' ':
+			says = false
+		}
+	}
+	return kept
 }
 
 // placeKeys are the keys that say where a daemon is, and the keys above them.

@@ -22,6 +22,12 @@ func TestPlacesOfARefusedFile(t *testing.T) {
 		{"a socket at the top", "admin_socket: /a\n", false},
 		{"a wrong section", "api: 1\n", false},
 		{"no YAML", "people: [\n", false},
+		{"no YAML below", "data_dir: /d\napi:\n  admin_socket: /a\n  agent_socket: /b\npeople: [\n  {name: fay\n", true},
+		{"no YAML above", "people: [\n[\ndata_dir: /d # here\n\napi: {agent_socket: /b, admin_socket: /a}\n[\nroutes: ]\n", true},
+		{"no YAML, and a place is lost", "data_dir: /d\napi: {admin_socket: /a}\npeople: [\n", false},
+		{"no YAML, and a mistyped place", "data_dir: /d\napi: {admin_socket: /a, agent_socket: /b}\ndata_dri: /e\npeople: [\n", false},
+		{"no YAML, and a folder twice", "data_dir: /d\napi: {admin_socket: /a, agent_socket: /b}\n<<<<\ndata_dir: /e\n", false},
+		{"no YAML where a place is", "data_dir: /d\napi: {admin_socket: /a, agent_socket: /b\n", false},
 		{"nothing wrong", "data_dir: /d\n", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
