@@ -313,7 +313,7 @@ func (c *CLI) outcome(q *question, progress *progress, s permissions.RequestView
 		}
 	} else {
 		text := result.Text // unescaped, for programs that compare it
-		if out, isFile := c.Out.(*os.File); !isFile || terminal.IsTerminal(out) {
+		if out, isFile := c.outFile(); !isFile || terminal.IsTerminal(out) {
 			text = card.Spell(permissions.EscapeControls(text))
 		}
 		fmt.Fprintln(c.Out, text)

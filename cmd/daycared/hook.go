@@ -219,7 +219,7 @@ func (c *CLI) recall(ctx context.Context, m permissions.Recall) {
 // discardsOutput reports whether standard output discards everything: it is a device other than a terminal, such as /dev/null, which Go
 // also opens in place of a closed descriptor.
 func (c *CLI) discardsOutput() bool {
-	out, isFile := c.Out.(*os.File)
+	out, isFile := c.outFile()
 	if !isFile {
 		return false
 	}

@@ -13,7 +13,9 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/daycared/daycared/agents/sandbox"
@@ -61,6 +63,10 @@ func (c *CLI) Run(ctx context.Context, args []string) int {
 	if err == nil {
 		defer c.fit(about, args)()
 	}
+	out := &written{}
+	if file, isFile := c.Out.(*os.File); isFile && err == nil && widthOf(file) == 0 && !slices.Contains(ownOutput, pathOf(about)) {
+		out.to, c.Out = file, out
+	}
 	// A closed terminal ends a command like Ctrl-C, so that its question is withdrawn; the daemon reloads at that signal.
 	if (err != nil || about.Name() != "serve") && !signal.Ignored(syscall.SIGHUP) {
 		var stop func()
@@ -72,7 +78,36 @@ func (c *CLI) Run(ctx context.Context, args []string) int {
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
 	cmd, err := root.ExecuteContextC(ctx)
+	if lost := out.failed.Load(); lost != nil && (err == nil || errors.As(err, new(exitCode))) {
+		err = fmt.Errorf("standard output cannot be written: %w", permissions.Cause(*lost))
+	}
 	return c.exit(err, c.printsErrors(cmd, args))
+}
+
+// ownOutput are commands that give their output away, or go on without it.
+var ownOutput = []string{"serve", "inbox", "demo", "mcp", "hook", "run"}
+
+// written is an output that remembers its first error, as few commands look at each.
+type written struct {
+	to     *os.File
+	failed atomic.Pointer[error]
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	if err != nil {
+		w.failed.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// outFile is standard output, if it is a file.
+func (c *CLI) outFile() (out *os.File, isFile bool) {
+	if w, is := c.Out.(*written); is {
+		return w.to, true
+	}
+	out, isFile = c.Out.(*os.File)
+	return out, isFile
 }
 
 // exit prints an error, also as JSON with asJSON, and returns its exit code.

@@ -205,7 +205,7 @@ func withoutNil(_ []string, a slog.Attr) slog.Attr {
 // was killed or closed its end. over ends the watching and joins it.
 func (c *CLI) untilHangup(ctx context.Context) (watched context.Context, over func()) {
 	watched, end := context.WithCancel(ctx)
-	out, isFile := c.Out.(*os.File)
+	out, isFile := c.outFile()
 	wake, stop, err := os.Pipe()
 	if !isFile || err != nil {
 		return watched, end
