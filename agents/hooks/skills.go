@@ -129,7 +129,7 @@ func (c *Call) filesOf(names []string) (files []string, more bool) {
 					if looked++; !named && looked < maxFiles {
 						text, _, _ := readFile(file, maxInline) // it is found by its title alone if that can be read
 						title := title.FindStringSubmatch(text)
-						named = title != nil && slices.Contains(names, title[1])
+						named = len(title) == 2 && slices.Contains(names, title[1])
 					}
 					if named && !slices.Contains(files, file) {
 						files = append(files, file)

@@ -45,13 +45,15 @@ func TestSuggestionsThatCanBeChosen(t *testing.T) {
 		offered int
 		shown   string
 	}{
-		"as many as are read":        {"[" + strings.Repeat(addsDir+",", maxSuggestions-1) + addsRule + "]", 2, ""},
-		"the longest rule":           {rule("npm run", "npm run"+strings.Repeat("x", room)), 1, ""},
-		"one letter more":            {rule("npm run", "npm run"+strings.Repeat("x", room+1)), 0, "is too long to be offered here, or one too many: addRules allow Bash(npm runxx"},
-		"rules left out":             {rule(`"rules":[{"ruleContent":"npm run:*","toolName":"Bash"}],`, ""), 0, "addRules allow"},
-		"folders left out":           {dir(`"directories":["/srv"],`, ""), 0, "addDirectories"},
-		"a tool that reads":          {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"toolName":"Read"`), 1, ""},
-		"every file":                 {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"ruleContent":"*","toolName":"Read"`), 0, "Read(*)"},
+		"as many as are read": {"[" + strings.Repeat(addsDir+",", maxSuggestions-1) + addsRule + "]", 2, ""},
+		"the longest rule":    {rule("npm run", "npm run"+strings.Repeat("x", room)), 1, ""},
+		"one letter more": {rule("npm run", "npm run"+strings.Repeat("x", room+1)), 0,
+			"is too long to be offered here, or one too many: addRules allow Bash(npm runxx"},
+		"rules left out":    {rule(`"rules":[{"ruleContent":"npm run:*","toolName":"Bash"}],`, ""), 0, "addRules allow"},
+		"folders left out":  {dir(`"directories":["/srv"],`, ""), 0, "addDirectories"},
+		"a tool that reads": {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"toolName":"Read"`), 1, ""},
+		"every file": {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"ruleContent":"*","toolName":"Read"`), 0,
+			"Read(*)"},
 		"a rule and a folder":        {"[" + addsRule + "," + addsDir + "]", 2, ""},
 		"the same twice":             {"[" + addsDir + "," + addsDir + "]", 1, ""},
 		"five":                       {"[" + dirs(1, 2, 3, 4) + "," + addsRule + "]", 4, "one too many: addRules allow Bash(npm run:*) (session)"},

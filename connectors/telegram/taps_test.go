@@ -64,7 +64,8 @@ func TestEveryKindOfTap(t *testing.T) {
 // What an agent suggests is on the card with a button of its own, which says that it allows. A press on one that was not offered is none.
 func TestASuggestionIsTapped(t *testing.T) {
 	hook := toolCall("Bash", `{"command":"npm run build"}`)
-	hook.Hook, hook.Cwd, hook.Choices = "claude-code", "/srv/code", []string{"add Bash(npm run:*) to the session", "add " + strings.Repeat("/folder", 28)}
+	hook.Hook, hook.Cwd = "claude-code", "/srv/code"
+	hook.Choices = []string{"add Bash(npm run:*) to the session", "add " + strings.Repeat("/folder", 28)}
 	hook.Message = "It also suggests: setMode acceptEdits (session)"
 	s := newEnv(t)
 	call := s.ask(hook)

@@ -97,19 +97,10 @@ func (l *lane) canBeListed(r permissions.Request, cp permissions.Copy) bool {
 // updateList brings the list with cp up to date. A copy that is on none joins the newest, with everything else that is still to be shown
 // in this chat; when that is full or old, or nothing on it waits, they begin another. Edits are at least burstEvery apart.
 func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
-	e, via, ref := l.service, l.connector.Name(), cp.Burst
-	if ref == "" && l.newest.size < connectors.MaxBurst && l.elapsed()-l.newest.joined <= burstWithin {
-		ref = l.newest.ref
-	}
-	copies := []permissions.Copy(nil)
-	if ref != "" {
-		var err error
-		if copies, err = e.store.Burst(ctx, via, cp.Person, ref); err != nil {
-			return err
-		}
-	}
-	if cp.Burst == "" && !l.anyWaits(ctx, copies) { // it would stand above newer messages, and make no sound
-		ref, copies = "", nil
+	e, via := l.service, l.connector.Name()
+	ref, copies, err := l.listFor(ctx, cp)
+	if err != nil {
+		return err
 	}
 	for ref, at := range l.listed {
 		if l.elapsed()-at >= burstEvery {
@@ -162,12 +153,24 @@ func (l *lane) updateList(ctx context.Context, r permissions.Request, cp permiss
 	return l.noteList(ctx, ref, b, in, sending{redrawn: redrawn, lost: lost}, began)
 }
 
-// anyWaits reports whether a request of one of these copies is pending.
-func (l *lane) anyWaits(ctx context.Context, copies []permissions.Copy) bool {
-	return slices.ContainsFunc(copies, func(c permissions.Copy) bool {
+// listFor returns the list of a copy, or the one that it joins, and what stands on it; none: it begins another. Where nothing waits any
+// more, it would stand above newer messages, and make no sound.
+func (l *lane) listFor(ctx context.Context, cp permissions.Copy) (ref string, copies []permissions.Copy, err error) {
+	if ref = cp.Burst; ref == "" && l.newest.size < connectors.MaxBurst && l.elapsed()-l.newest.joined <= burstWithin {
+		ref = l.newest.ref
+	}
+	if ref == "" {
+		return "", nil, nil
+	}
+	waits := func(c permissions.Copy) bool {
 		r, err := l.service.store.Read(ctx, c.Request)
 		return err != nil || r.State == permissions.Pending
-	})
+	}
+	copies, err = l.service.store.Burst(ctx, l.connector.Name(), cp.Person, ref)
+	if err == nil && cp.Burst == "" && !slices.ContainsFunc(copies, waits) {
+		return "", nil, nil
+	}
+	return ref, copies, err
 }
 
 // listing notes that a list begins to be sent, with all of what stands whole in it, or could not be sent.

@@ -613,11 +613,14 @@ func (a Act) startsTyping(name string) bool {
 	return (len(a.Words) == 2 || len(a.Words) == 3) && slices.Contains(opening, a.Words[1])
 }
 
+// takingLetters are the options of ssh that take a value.
+const takingLetters = "BbcDEeFIiJLlmOoPpQRSWw"
+
 // endsInHost reports whether ssh is given a host and no command.
 func endsInHost(args []string) bool {
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		used := 1
-		if len(args[0]) == 2 && strings.Contains("BbcDEeFIiJLlmOoPpQRSWw", args[0][1:]) {
+		if letter := args[0][1:]; len(letter) == 1 && strings.Contains(takingLetters, letter) {
 			used = 2
 		}
 		args = args[min(used, len(args)):]

@@ -164,8 +164,8 @@ func Mentions(text string) (names []string) {
 // FileElsewhere is the member of an input in which a hook says that the agent may change another file than the one that is named.
 const FileElsewhere = "hook.elsewhere"
 
-// Renamed returns names of files, and those for which an agent may take them: Gemini CLI takes @NAME for NAME, no character for NUL, and %41
-// for A.
+// Renamed returns names of files, and those for which an agent may take them: Gemini CLI takes @NAME for NAME, no character for NUL, and
+// %41 for A.
 func Renamed(dialect string, names []string) []string {
 	if dialect != "gemini" {
 		return names
