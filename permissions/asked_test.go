@@ -30,6 +30,9 @@ func TestEscalationAsksMorePeopleOnce(t *testing.T) {
 	if away, has := c.Records[0].Detail["away"]; has {
 		t.Errorf("nobody is away, and the audit says %q", away)
 	}
+	if locked, has := c.Records[0].Detail["locked"]; has {
+		t.Errorf("nobody is locked, and the audit says %q", locked)
+	}
 	if again := must(Step(c.After, Escalate{At: soon})); !again.Empty() {
 		t.Error("it escalated twice")
 	}
