@@ -12,8 +12,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/daycared/daycared/internal/wire"
 )
 
 // writeWithin is the time limit for writing one piece of a response.
@@ -68,7 +66,7 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, "The body could not be read, or is too large.", http.StatusRequestEntityTooLarge)
 			return
 		}
-		if err := wire.CheckMessage(body); err != nil && len(body) > 0 {
+		if err := checkMessage(body); err != nil && len(body) > 0 {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write(malformed(err)) // the client may have gone

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -75,6 +76,51 @@ func (w *wireTap) answers(id any, result string) {
 	w.t.Helper()
 	name, _ := json.Marshal(id)
 	w.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, name, result))
+}
+
+// TestAnOddLineIsRefusedAndEndsNothing: nor is it answered under another call's id. What waits goes on.
+func TestAnOddLineIsRefusedAndEndsNothing(t *testing.T) {
+	s := newEnv(t, nil)
+	tap := s.tap(t)
+	for _, line := range []string{
+		`{}`, `[]`, `null`, `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":null}`, `{"jsonrpc":"2.0","id":1,"method":7}`,
+		`{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}`, `{"jsonrpc":"2.0","id":[1],"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":true,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":1e300,"method":"ping"}`, `{"jsonrpc":"2.0","id":2,"error":7}`,
+		`[{"jsonrpc":"2.0","id":90,"method":"ping"},{"jsonrpc":"2.0","id":91,"method":"ping"}]`,
+		`[{"jsonrpc":"2.0","id":90,"method":"ping"},{"jsonrpc":"2.0","id":90,"method":"ping"}]`,
+		`{"jsonrpc":"2.0","id":93,"method":"ping","params":{"x":"` + strings.Repeat("x", 20<<20) + `"}}`,
+	} {
+		tap.write(line)
+		m := wait(t, "a refusal", tap.said)
+		refusal, _ := m["error"].(map[string]any)
+		if m["id"] != nil || refusal["code"] != -32600.0 {
+			t.Errorf("%.80s: %v", line, m)
+		}
+	}
+	tap.write(`{"jsonrpc":"2.0","id":"94","method":"ping"}`)
+	if m := wait(t, "an answer", tap.said); m["id"] != "94" || m["result"] == nil {
+		t.Errorf("a ping is answered by %v", m)
+	}
+}
+
+// TestAnOddIDIsRefusedOverHTTP: it is not answered under another call's id.
+func TestAnOddIDIsRefusedOverHTTP(t *testing.T) {
+	s := newEnv(t, nil)
+	server := mcp.New(mcp.Options{
+		Requests: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Log: wiretest.Quiet,
+	})
+	for _, id := range []string{"1.5", "9007199254740993", "-1e300", `{"a":1}`, "[1]", "true"} {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		w := httptest.NewRecorder()
+		server.Handler().ServeHTTP(w, r)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"id":null`) {
+			t.Errorf("%s: %d %s", id, w.Code, w.Body)
+		}
+	}
 }
 
 const whereTo = `{"question":"where?","options":["blog","mail"]}`

@@ -26,8 +26,11 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os/exec"
 	"slices"
 	"strings"
@@ -123,12 +126,18 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		if len(bytes.TrimSpace(text)) == 0 {
 			return false, nil
 		}
-		err := wire.CheckMessage(text)
+		err := checkMessage(text)
+		if err == nil && isBatch(text) && !s.takesBatches() {
+			err = errors.New("this version of the protocol has no batches")
+		}
 		if err != nil {
 			_, _ = locked.Write(malformed(err)) // the client may have gone
 		}
 		return err == nil, nil
 	})
+	line.messages.TooLong = func() {
+		_, _ = locked.Write(malformed(fmt.Errorf("a message has at most %d bytes", maxBody)))
+	}
 	conn := &connection{acceptsCalls: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
@@ -142,6 +151,57 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	ended := line.ended.Load() || ctx.Err() != nil
 	if !ended {
 		return err
+	}
+	return nil
+}
+
+// takesBatches reports whether the one session began with a version of the protocol that has batches.
+func (s *Server) takesBatches() bool {
+	for session := range s.sdk.Sessions() {
+		began := session.InitializeParams()
+		return began == nil || slices.Contains([]string{"2024-11-05", "2025-03-26"}, began.ProtocolVersion)
+	}
+	return false
+}
+
+func isBatch(text []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) }
+
+// maxID is up to where the library, which reads the ids of messages as floating-point numbers, keeps integers apart.
+const maxID = 1 << 53
+
+// checkMessage is [wire.CheckMessage], and refuses what the library would answer under another id or end the connection for.
+func checkMessage(text []byte) error {
+	if err := wire.CheckMessage(text); err != nil {
+		return err
+	}
+	var messages []json.RawMessage
+	if !isBatch(text) {
+		messages = []json.RawMessage{text}
+	} else if err := json.Unmarshal(text, &messages); err != nil {
+		return err
+	}
+	if len(messages) == 0 {
+		return errors.New("a batch has at least one message")
+	}
+	seen := map[jsonrpc.ID]bool{}
+	for _, each := range messages {
+		m, err := jsonrpc.DecodeMessage(each)
+		if err != nil {
+			return err
+		}
+		var is struct {
+			ID any `json:"id"`
+		}
+		_ = json.Unmarshal(each, &is) // it was read already
+		if n, isNumber := is.ID.(float64); isNumber && (n != math.Trunc(n) || math.Abs(n) >= maxID) {
+			return errors.New("an id is text or an integer of at most 53 bits")
+		}
+		if call, is := m.(*jsonrpc.Request); is && call.ID.IsValid() {
+			if seen[call.ID] {
+				return errors.New("two messages of a batch have the same id")
+			}
+			seen[call.ID] = true
+		}
 	}
 	return nil
 }

@@ -81,9 +81,12 @@ type Lines struct {
 	most int
 	take func(line []byte) (passes bool, err error)
 	left []byte // rest of the current line
+
+	// TooLong is called for a line that is too long, which is skipped. If it is nil, such a line ends the stream.
+	TooLong func()
 }
 
-// NewLines reads lines of at most so many bytes; a longer one ends the stream. take reports whether a line is passed
+// NewLines reads lines of at most so many bytes. take reports whether a line is passed
 // on; its error ends the stream.
 func NewLines(from io.Reader, most int, take func(line []byte) (passes bool, err error)) *Lines {
 	return &Lines{from: bufio.NewReaderSize(from, 64<<10), most: most, take: take}
@@ -111,11 +114,17 @@ func (l *Lines) Read(p []byte) (int, error) {
 
 // next is a line with its line end.
 func (l *Lines) next() (line []byte, err error) {
-	for {
+	for size := 0; ; {
 		part, err := l.from.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > l.most {
+		if size += len(part); size <= l.most {
+			line = append(line, part...)
+		} else if line = nil; l.TooLong == nil {
 			return nil, bufio.ErrTooLong
+		}
+		if size > l.most && err == nil {
+			l.TooLong()
+			size = 0
+			continue
 		}
 		if err != bufio.ErrBufferFull { //nolint:errorlint // it is returned as it is
 			return line, err
