@@ -475,13 +475,18 @@ func TestWhatAListThatIsNotSentHasIsNotShown(t *testing.T) {
 	}
 	s.until("the list is refused for both", func() bool { return s.called("sendMessage") > before+3 })
 	s.server.FailNext("sendMessage", 0, telegramtest.BadGateway())
-	s.server.FailNext("sendMessage", -1, telegramtest.TooManyRequests(8*time.Second)) // else a call may be under way, and have come
-	before = s.called("sendMessage")
-	s.until("it waits for its turn", func() bool { return s.called("sendMessage") > before })
+	s.server.FailNext("sendMessage", -1, telegramtest.TooManyRequests(12*time.Second)) // else a call may be under way, and have come
+	s.until("it waits for its turn", func() bool {
+		return slices.ContainsFunc(s.server.Calls(), func(c telegramtest.Call) bool { return c.Code == 429 && !c.Ended.IsZero() })
+	})
 	all, err := s.Pending(t.Context(), operator, "", 10)
 	if err != nil || len(all) != 4 {
 		t.Fatal(all, err)
 	}
+	s.until("the refusal is noted", func() bool {
+		copies, err := s.rows.Copies(t.Context(), all[2].ID, all[3].ID)
+		return err == nil && len(copies) == 2 && s.Sending(copies[0]).IsZero() && s.Sending(copies[1]).IsZero()
+	})
 	for range 3 {
 		for _, one := range all[2:] {
 			s.phones["fay"].Writes("yes " + one.Code)
