@@ -484,7 +484,7 @@ func TestWhatAListThatIsNotSentHasIsNotShown(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	s.until("the refusal is noted", func() bool {
-		copies, err := s.rows.Copies(t.Context(), all[2].ID, all[3].ID)
+		copies, err := s.rows.Copies(t.Context(), all[2].Request.ID, all[3].Request.ID)
 		return err == nil && len(copies) == 2 && s.Sending(copies[0]).IsZero() && s.Sending(copies[1]).IsZero()
 	})
 	for range 3 {
