@@ -360,6 +360,21 @@ func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
 	})
 }
 
+// TestAnEscalationToAllLeavesOutWhoIsLocked, and one to somebody by name does not.
+func TestAnEscalationToAllLeavesOutWhoIsLocked(t *testing.T) {
+	m := newRoom()
+	m.Locked = func() []string { return []string{"kim"} }
+	_, r := m.ask(t, m.fresh(func(r *permissions.Request) {
+		r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
+	}))
+	for _, to := range [][]string{nil, {"kim"}} {
+		c, err := m.Resolve(t.Context(), r.ID, permissions.Escalate{To: to, At: m.wall()})
+		if err != nil || slices.Contains(c.After.Asked, "kim") != (to != nil) {
+			t.Errorf("to %q: asked are %q, %v", to, c.After.Asked, err)
+		}
+	}
+}
+
 // By monotonic time escalations happen and grants end, though the wall clock was set back.
 func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
