@@ -855,24 +855,6 @@ func (s *Settings) CurrentRecipients(r permissions.Request, at time.Time) permis
 	return e
 }
 
-// Locked returns the people who are locked.
-func (s *Settings) Locked() (names []string) {
-	for _, p := range s.People {
-		if p.Locked != "" {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
-// Unlocked returns those of some people who are configured and not locked.
-func (s *Settings) Unlocked(names ...string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		p, known := s.Person(name)
-		return !known || p.Locked != ""
-	})
-}
-
 // moved reports whether an allowing vote came from an account that is no longer its person's: whoever has it now could
 // vote again. A suspended account is still theirs.
 func (s *Settings) moved(v permissions.Vote) bool {

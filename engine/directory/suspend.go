@@ -310,3 +310,21 @@ func (d *Directory) countEnded(were, are []connectors.Person) {
 		}
 	}
 }
+
+// Locked returns the people who are locked.
+func (s *Settings) Locked() (names []string) {
+	for _, p := range s.People {
+		if p.Locked != "" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// Unlocked returns those of some people who are configured and not locked.
+func (s *Settings) Unlocked(names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		p, known := s.Person(name)
+		return !known || p.Locked != ""
+	})
+}

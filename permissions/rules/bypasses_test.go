@@ -246,7 +246,7 @@ func TestStarterSetsAllowNoBypass(t *testing.T) {
 		".gitlab-ci.yml", ".envrc", ".env", "Makefile", "sub/makefile", "package.json", "go.mod",
 		"Cargo.toml", "pyproject.toml", "setup.py", "Dockerfile", "build.gradle",
 		"CMakeLists.txt", "Jenkinsfile", ".gitattributes", "hooks/pre-commit", "nodemon.json", "cdk.json",
-		"PKGBUILD", "sub/wrangler.toml", "buf.gen.yaml", "out/passwd", "../x", "/etc/x",
+		"PKGBUILD", "binding.gyp", "docs/mkdocs.yml", "sub/wrangler.toml", "buf.gen.yaml", "out/passwd", "../x", "/etc/x",
 	} {
 		for _, command := range []string{"echo a > " + name, "tee " + name} {
 			if v := judged(all, command); v.Effect == Allow {

@@ -84,7 +84,7 @@ func (j *judge) addOperands(a *acts.Act, hidden bool) {
 	text := textsOf(a)
 	isReader, isWriter := slices.Contains(readers, name), slices.Contains(writers, name)
 	isWriting := isReader && mayChangeOperands(name, words)
-	if !hidden && name == "rg" && findsSecrets(words) {
+	if !hidden && findsSecrets(a.Words) {
 		j.addDoubt("its pattern of names may find files that look like secrets")
 	}
 	fetching := name == "curl" || name == "wget"

@@ -414,8 +414,8 @@ type starter struct {
 var starters = map[string]starter{
 	"builtin:read-only": {
 		rules: []string{
-			"run git stash list", "run go|git version", "run java -version", "run node|npm|ruby -v", "run python|python3 -V",
-			// not of what a file of the workspace may choose the program for, as cargo, rustc, pnpm and yarn
+			"run git stash list", "run git version", "run java -version", "run node|npm|ruby -v", "run python|python3 -V",
+			// not of what a file of the workspace may choose the program for, as cargo, rustc, go, pnpm and yarn
 			"run node|npm|python|python3|pip|pip3|ruby|perl|git|java|gcc|g++|clang|make|cmake|docker|gh|jq|rg|uv --version",
 		},
 		runs:  acts.Workspace.OnlyReads,

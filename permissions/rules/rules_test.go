@@ -282,7 +282,8 @@ func TestACommandWhoseWordIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T) {
 // TestAProgramWhoseManifestIsALinkOutOfTheWorkspaceIsAskedAbout: what make and npm run stands in a file that no word names.
 func TestAProgramWhoseManifestIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: listed("run make all; run make -C sub all; run make --directory=sub all; run make -Csub; run npm run x; " +
-		"run npm --prefix sub run x; run cargo test; run just x; run task x; run frob x; run go vet ./...")})
+		"run npm --prefix sub run x; run cargo test; run just x; run task x; run frob x; run go vet ./...; "+
+		"run docker compose up")})
 	for _, c := range []struct{ linked, folder, asked, allowed string }{
 		{"Makefile", "", "make all; cd sub && make all", "npm run x; frob x; cargo test"},
 		{"GNUmakefile", "", "make all", "npm run x"},
@@ -290,7 +291,7 @@ func TestAProgramWhoseManifestIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T)
 		{"package.json", "", "npm run x", "make all"}, {"sub/package.json", "", "npm --prefix sub run x", "npm run x"},
 		{"package.json", "/sub/deep", "npm run x", "make all"},
 		{"Cargo.toml", "", "cargo test", "just x"}, {"justfile", "", "just x", "cargo test"}, {"Taskfile.yml", "", "task x", "just x"},
-		{"go.mod", "", "go vet ./...", "make all"}, {"x", "", "", "make all; go vet ./..."},
+		{"compose.yaml", "", "docker compose up", "make all"}, {"go.mod", "", "go vet ./...", "make all"}, {"x", "", "", "make all; go vet ./..."},
 	} {
 		resolve := func(name string) string {
 			if filepath.Clean(name) == shop+"/"+c.linked {

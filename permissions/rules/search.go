@@ -287,10 +287,18 @@ func (g glob) within(folder, root string) bool {
 	return permissions.Within(folder, begins) || !fixed && permissions.Within(begins, folder)
 }
 
-// findsSecrets reports whether options of rg name files that look like secrets: it searches what they name also if it is hidden.
+// findsSecrets reports whether options of rg or grep name files that look like secrets: it searches what they name also if it is hidden.
 func findsSecrets(words []string) bool {
+	options := []string{"--glob", "--iglob", "-g"}
+	switch baseName(words[0]) {
+	case "rg":
+	case "grep", "egrep", "fgrep":
+		options = []string{"--include"}
+	default:
+		return false
+	}
 	for n, word := range words {
-		for _, option := range []string{"--glob", "--iglob", "-g"} {
+		for _, option := range options {
 			names, is := strings.CutPrefix(word, option)
 			if is && names == "" && n+1 < len(words) {
 				names = words[n+1]

@@ -135,14 +135,14 @@ func TestReadOnlyAllowsUsualCommandsThatOnlyRead(t *testing.T) {
 	s := rulesOf(t, Rule{Use: "builtin:read-only"})
 	for effect, commands := range map[Effect]string{
 		Allow: "git grep x; git grep -n x -- src; git stash list; node --version; node -v; python3 --version; python3 -V; xxd a; " +
-			"[ -f a ] && cat a; go version; git --version; npm -v; python --version; java -version; make --version; pip3 --version; " +
+			"[ -f a ] && cat a; git --version; npm -v; python --version; java -version; make --version; pip3 --version; " +
 			"grep -rn --include=*.go x src; grep -rn x --include=*.{ts,tsx} --exclude-dir=node_*; rg --glob=*.go x",
 		"": "git grep -O x; git grep x HEAD:.env; git grep x -- out; git -C out grep x; git stash; git stash list -p --output=a; " +
 			"git stash drop; node; node --version a.js; node -v a.js; python3; python3 -V -c x; echo x | node; X=1 node -v; xxd a b; " +
-			"xxd -r a; xxd .env; [ -f out/a ]; [ x -ne 1 ]; [ -f a* ]; echo [; go version x; " +
+			"xxd -r a; xxd .env; [ -f out/a ]; [ x -ne 1 ]; [ -f a* ]; echo [; go version; " +
 			"cargo --version; rustc --version; yarn -v; pnpm --version; npm -v x; make -v; sh -c 'npm -v x'; " + // these go by files here
 			"grep -rn --include *.go x; grep --incl=*.go x a; grep -e* x; grep x *.go; grep --include=$x y; grep --include=*.go`id` y; " +
-			"grep --file=*.go x; rg -g*.go x; rg --glob=*.env x; rg --glob=* x; rg --pre=*.sh x; cat --include=*.go x; " +
+			"grep --file=*.go x; rg -g*.go x; rg --glob=*.env x; rg --glob=* x; grep -rn x --include=.env; grep -rn x --include=.e*; rg --pre=*.sh x; cat --include=*.go x; " +
 			"frob --include=*.go; xargs grep --include=*.go x; grep --include=../*.go x; grep --include=*.go(x) y",
 	} {
 		for _, command := range listed(commands) {
@@ -395,7 +395,7 @@ func TestPatternsOfNamesThatFindSecrets(t *testing.T) {
 	for command, want := range map[string]Effect{
 		"rg -g.env x": "", "rg -g .env x": "", "rg --glob=.env x": "", "rg --glob .e* x": "", "rg -g'*' x": "", "rg -g '.e*' x": "",
 		"rg -g'src/*.pem' x": "", "rg -g '*' x": "", "rg x -g": "", "git show HEAD:.netrc": "", "git show HEAD:a": Allow,
-		"rg -g'*.go' x": Allow, "rg -g'!.env' x": Allow, "rg --glob='*.md' x": Allow, "cat prod.env": "", "cat .kube/config": "",
+		"grep -rn . --include '.e*' src": "", "rg -g'*.go' x": Allow, "rg -g'!.env' x": Allow, "rg --glob='*.md' x": Allow, "cat prod.env": "", "cat .kube/config": "",
 		"cat terraform.tfstate": "", "cat config/secrets.yml": "", "cat .pgpass": "", "cat src/environment.go": Allow,
 	} {
 		if v := judged(s, command); v.Effect != want {
