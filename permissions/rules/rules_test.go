@@ -282,7 +282,7 @@ func TestACommandWhoseWordIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T) {
 // TestAProgramWhoseManifestIsALinkOutOfTheWorkspaceIsAskedAbout: what make and npm run stands in a file that no word names.
 func TestAProgramWhoseManifestIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T) {
 	s := rulesOf(t, Rule{Allow: listed("run make all; run make -C sub all; run make --directory=sub all; run make -Csub; run npm run x; " +
-		"run npm --prefix sub run x; run cargo test; run just x; run task x; run frob x; run go vet ./...; "+
+		"run npm --prefix sub run x; run cargo test; run just x; run task x; run frob x; run go vet ./...; " +
 		"run docker compose up")})
 	for _, c := range []struct{ linked, folder, asked, allowed string }{
 		{"Makefile", "", "make all; cd sub && make all", "npm run x; frob x; cargo test"},
