@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -226,6 +227,24 @@ func TestLinksOfShellsThatKeepTheirFolder(t *testing.T) {
 		if err := os.Remove(filepath.Join(at, "sud")); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestTheSessionsFolderMayEndWithASlash: it is the same one.
+func TestTheSessionsFolderMayEndWithASlash(t *testing.T) {
+	at := own.Resolve(t.TempDir())
+	sub := filepath.Join(at, "sub")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	call := callOf(t, "claude-code", "Read", sub, `{"file_path":"`+filepath.Join(at, "n")+`"}`)
+	leads := func(project string) permissions.Leads {
+		return call.Leads(func(name string) string {
+			return map[string]string{"HOME": "/root", "PATH": "/usr/bin:/bin", "CLAUDE_PROJECT_DIR": project}[name]
+		})
+	}
+	if want, got := leads(at), leads(at+"/"); !reflect.DeepEqual(got, want) {
+		t.Errorf("with a slash %v; want %v", got, want)
 	}
 }
 

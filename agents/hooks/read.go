@@ -316,7 +316,7 @@ func (c Call) Harmless(env func(string) string) bool {
 // project is the folder in which the session began, as the agent names it.
 func (c Call) project(env func(string) string) string {
 	if told := env(projectFolderVars[c.dialect]); filepath.IsAbs(told) {
-		return told
+		return filepath.Clean(told)
 	}
 	return c.Request.Cwd
 }

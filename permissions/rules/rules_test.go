@@ -291,7 +291,8 @@ func TestAProgramWhoseManifestIsALinkOutOfTheWorkspaceIsAskedAbout(t *testing.T)
 		{"package.json", "", "npm run x", "make all"}, {"sub/package.json", "", "npm --prefix sub run x", "npm run x"},
 		{"package.json", "/sub/deep", "npm run x", "make all"},
 		{"Cargo.toml", "", "cargo test", "just x"}, {"justfile", "", "just x", "cargo test"}, {"Taskfile.yml", "", "task x", "just x"},
-		{"compose.yaml", "", "docker compose up", "make all"}, {"go.mod", "", "go vet ./...", "make all"}, {"x", "", "", "make all; go vet ./..."},
+		{"compose.yaml", "", "docker compose up", "make all"}, {"go.mod", "", "go vet ./...", "make all"},
+		{"x", "", "", "make all; go vet ./..."},
 	} {
 		resolve := func(name string) string {
 			if filepath.Clean(name) == shop+"/"+c.linked {

@@ -142,7 +142,8 @@ func TestReadOnlyAllowsUsualCommandsThatOnlyRead(t *testing.T) {
 			"xxd -r a; xxd .env; [ -f out/a ]; [ x -ne 1 ]; [ -f a* ]; echo [; go version; " +
 			"cargo --version; rustc --version; yarn -v; pnpm --version; npm -v x; make -v; sh -c 'npm -v x'; " + // these go by files here
 			"grep -rn --include *.go x; grep --incl=*.go x a; grep -e* x; grep x *.go; grep --include=$x y; grep --include=*.go`id` y; " +
-			"grep --file=*.go x; rg -g*.go x; rg --glob=*.env x; rg --glob=* x; grep -rn x --include=.env; grep -rn x --include=.e*; rg --pre=*.sh x; cat --include=*.go x; " +
+			"grep --file=*.go x; rg -g*.go x; rg --glob=*.env x; rg --glob=* x; " +
+			"grep -rn x --include=.env; grep -rn x --include=.e*; rg --pre=*.sh x; cat --include=*.go x; " +
 			"frob --include=*.go; xargs grep --include=*.go x; grep --include=../*.go x; grep --include=*.go(x) y",
 	} {
 		for _, command := range listed(commands) {
@@ -395,7 +396,8 @@ func TestPatternsOfNamesThatFindSecrets(t *testing.T) {
 	for command, want := range map[string]Effect{
 		"rg -g.env x": "", "rg -g .env x": "", "rg --glob=.env x": "", "rg --glob .e* x": "", "rg -g'*' x": "", "rg -g '.e*' x": "",
 		"rg -g'src/*.pem' x": "", "rg -g '*' x": "", "rg x -g": "", "git show HEAD:.netrc": "", "git show HEAD:a": Allow,
-		"grep -rn . --include '.e*' src": "", "rg -g'*.go' x": Allow, "rg -g'!.env' x": Allow, "rg --glob='*.md' x": Allow, "cat prod.env": "", "cat .kube/config": "",
+		"grep -rn . --include '.e*' src": "",
+		"rg -g'*.go' x":                  Allow, "rg -g'!.env' x": Allow, "rg --glob='*.md' x": Allow, "cat prod.env": "", "cat .kube/config": "",
 		"cat terraform.tfstate": "", "cat config/secrets.yml": "", "cat .pgpass": "", "cat src/environment.go": Allow,
 	} {
 		if v := judged(s, command); v.Effect != want {
