@@ -45,6 +45,7 @@ type Act struct {
 	Through [][]string
 
 	at   []string // the folders in which it may happen if a cd before && takes place
+	left []string // those of In that such a cd has left
 	from int      // where it begins in the text, in bytes
 }
 
@@ -377,6 +378,7 @@ func (c *command) redirect(r *syntax.Redirect, depth int) {
 
 func (c *command) act(k Kind, words ...string) {
 	a := Act{Kind: k, Words: words, In: slices.Clone(c.folders), at: slices.Clone(c.at), from: c.from}
+	a.left = slices.DeleteFunc(slices.Clone(a.In), func(f string) bool { return slices.Contains(a.at, f) })
 	if k == Run {
 		a.Stdin, a.Piped, a.Fed = c.stdin, c.piped, c.fed
 		a.Env, a.Through = slices.Clone(c.env), slices.Clone(c.through)
@@ -506,6 +508,13 @@ func (c *command) simple(words []string, depth int) {
 	default:
 		c.act(Run, words...)
 	}
+}
+
+// Entered returns the act without the folders that a cd before && has left: what follows does not run where that fails.
+func (a *Act) Entered() *Act {
+	entered := *a
+	entered.In = slices.DeleteFunc(slices.Clone(a.In), func(f string) bool { return slices.Contains(a.left, f) })
+	return &entered
 }
 
 // Within returns acts that may happen inside an act of a program that runs others or a text, such as xargs, sudo and sh: what its words

@@ -250,10 +250,15 @@ func (j *judge) restrict(i item, v *Verdict) (judged, restricted bool) {
 		return true, n > 0
 	}
 	for _, e := range []Effect{Deny, Ask} {
-		if p := j.restrictedBy(i, e); p != nil {
-			v.note(i, Judged{Effect: e, Rule: p.rule.n, By: p.text}, p)
-			return true, true
+		p := j.restrictedBy(i, e)
+		if p == nil {
+			continue
 		}
+		if e == Deny && j.isLeft(i) {
+			e = Ask
+		}
+		v.note(i, Judged{Effect: e, Rule: p.rule.n, By: p.text}, p)
+		return true, true
 	}
 	unreadable := i.kind == fetches && i.name == "" && j.restrictsHosts()
 	if v.Unsure = v.Unsure || unreadable; !i.hidden {
@@ -268,6 +273,13 @@ func (j *judge) restrict(i item, v *Verdict) (judged, restricted bool) {
 	}
 	v.Unsure = v.Unsure || n > 0 || i.kind == runs && i.act.Computes() && j.restrictsFiles()
 	return true, unreadable || n > 0
+}
+
+// isLeft reports whether a deny rule is about an item only in a folder that a cd before && has left, so that people may decide about it.
+func (j *judge) isLeft(i item) bool {
+	entered := i
+	entered.act = i.act.Entered()
+	return (i.kind == reads || i.kind == writes) && len(entered.act.In) > 0 && j.restrictedBy(entered, Deny) == nil
 }
 
 // allowedWith is allowed, with the rules that people gave for what the set does not cover.

@@ -419,6 +419,32 @@ func TestEachFormOfAPatchIsRead(t *testing.T) {
 	}
 }
 
+// TestAFolderThatACommandHasLeftDeniesNothing: what follows cd X && does not run where that fails, so people decide about it.
+func TestAFolderThatACommandHasLeftDeniesNothing(t *testing.T) {
+	s := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Deny: []string{"read ./a.txt", "write ./b.txt"}})
+	for text, want := range map[string]Effect{
+		"cat a.txt; cd src && cat ../a.txt; cd src && rm ../b.txt; cd . && cat a.txt": Deny, "cat src/a.txt": Allow,
+	} {
+		for _, command := range listed(text) {
+			if v := judged(s, command); v.Effect != want {
+				t.Errorf("%q is %q; want %q", command, v.Effect, want)
+			}
+		}
+	}
+	for _, command := range []string{
+		"cd src && cat a.txt", "cd " + shop + "/src && cat a.txt", "(cd src && cat a.txt)", "cd src && rm b.txt",
+	} {
+		if v := judged(s, command); v.Effect != Ask {
+			t.Errorf("%q is %q; want that people are asked", command, v.Effect)
+		}
+	}
+	for _, command := range []string{"cd src; cat a.txt", "cd src || cat a.txt", "cd src && cat a.txt; cat a.txt"} {
+		if v := judged(s, command); v.Effect != Deny {
+			t.Errorf("%q is %q; want that it is denied", command, v.Effect)
+		}
+	}
+}
+
 // TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor: @NAME is NAME, NUL is nothing, %41 is A, and another file may be taken for one that is
 // not there.
 func TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor(t *testing.T) {
