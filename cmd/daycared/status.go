@@ -292,9 +292,6 @@ func (c *CLI) printStatus(s admin.Status) error {
 		waiting += ", the oldest since " + stamp(*s.Waiting.Oldest, time.Local)
 	}
 	row("waiting", "%s", waiting)
-	if s.StoppedBy != nil {
-		row("stopped", "by %s; nothing is asked until: daycared resume", *s.StoppedBy)
-	}
 	suspendedRows(row, s)
 	return table.Flush()
 }
@@ -303,6 +300,9 @@ func (c *CLI) printStatus(s admin.Status) error {
 const deletedRow = "the audit has something open whose row somebody deleted from the store, and that is in force again if it is put back"
 
 func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
+	if s.StoppedBy != nil {
+		row("stopped", "by %s; nothing is asked until: daycared resume", *s.StoppedBy)
+	}
 	for _, l := range s.Locked {
 		row("locked", "%s, %s; see: daycared unlock %s", l.Person, lockedSince(l), l.Person)
 	}

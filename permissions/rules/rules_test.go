@@ -445,8 +445,8 @@ func TestAFolderThatACommandHasLeftDeniesNothing(t *testing.T) {
 	}
 }
 
-// TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor: @NAME is NAME, NUL is nothing, %41 is A, and another file may be taken for one that is
-// not there.
+// TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor: @NAME is NAME, NUL is nothing, %41 is A, and another file may be taken for one that
+// is not there.
 func TestFilesAreJudgedByTheNamesThatGeminiTakesThemFor(t *testing.T) {
 	s := rulesOf(t, Rule{Use: "builtin:workspace-edits"}, Rule{Use: "builtin:read-only"},
 		Rule{Deny: []string{"read ./secrets/**", "write ./prot/**"}})
