@@ -327,6 +327,43 @@ func TestALockDoesNotEndAnEscalation(t *testing.T) {
 	}
 }
 
+// TestWhoIsLockedWhenItIsAskedIsAskedLater: cards say who is asked indeed.
+func TestWhoIsLockedWhenItIsAskedIsAskedLater(t *testing.T) {
+	s := usual()
+	s.Routes[0].Ask = []string{"fay", "sam"}
+	f, other, _ := phones()
+	st := newEnv(t, s, f, other)
+	st.lock(samAt, "fay")
+	st.ask(t.Context(), writing())
+	card := st.shown(other.Memory, 1)
+	if !slices.Equal(card.Request.Asked, []string{"sam"}) {
+		t.Errorf("asked are %v", card.Request.Asked)
+	}
+	unlocked(t, st, operator, true)
+	st.shown(f.Memory, 1)
+	st.asked(card.Request.ID, "sam", "fay")
+}
+
+// TestAnEarlyEscalationAsksTheLockedOnceTheyAreNot: as one that comes by the time does, whoever is locked first.
+func TestAnEarlyEscalationAsksTheLockedOnceTheyAreNot(t *testing.T) {
+	s := team()
+	s.Routes[0].Ask, s.Routes[0].Quorum, s.Routes[0].Escalate.To = []string{"sam"}, 1, []string{"fay", "kim"}
+	f, other, k := phones()
+	st := newEnv(t, s, f, other, k)
+	st.ask(t.Context(), writing())
+	id := st.shown(other.Memory, 1).Request.ID
+	st.lock(kimAt, "fay")
+	st.lock(kimAt, "sam")
+	st.asked(id, "kim")
+	told := st.details(permissions.RequestEscalated)
+	if len(told) != 1 || told[0]["to"] != "kim" || !strings.Contains(told[0]["locked"], "fay") {
+		t.Errorf("the audit says %v", told)
+	}
+	unlocked(t, st, operator, true)
+	st.shown(f.Memory, 1)
+	f.must(t, id, permissions.Deny)
+}
+
 // TestOnlyLockedPeopleAreLeftToEscalateTo: nobody waits for them.
 func TestOnlyLockedPeopleAreLeftToEscalateTo(t *testing.T) {
 	s := usual()

@@ -116,6 +116,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
 		copies, unreachable = e.Plan(s, r, nil)
 	}
+	s.LeaveOutLocked(&r)
 	rest := coolDown
 	if caller.IsOurs() { // they have a rule of their own: the third denial in a row ends the asking
 		rest = 0

@@ -328,3 +328,11 @@ func (s *Settings) Unlocked(names ...string) []string {
 		return !known || p.Locked != ""
 	})
 }
+
+// LeaveOutLocked has who is locked asked once they are not, if the others are enough to decide r. If they are not, it is said why.
+func (s *Settings) LeaveOutLocked(r *permissions.Request) {
+	asked := s.Unlocked(r.Asked...)
+	if len(asked) < len(r.Asked) && len(asked) >= max(r.Quorum, 1) {
+		r.Asked, r.EscalateTo = asked, append(notIn(r.Asked, asked), r.EscalateTo...)
+	}
+}

@@ -57,8 +57,8 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 			continue
 		}
 		var next permissions.Transition = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.clock.Stamp()}
-		if to := s.Unlocked(r.EscalateTo...); len(to) > 0 {
-			next = permissions.Escalate{To: to, At: e.clock.Stamp()}
+		if len(s.Unlocked(r.EscalateTo...)) > 0 {
+			next = permissions.Escalate{At: e.clock.Stamp()}
 		}
 		c, err := e.registry.Resolve(ctx, id, next)
 		switch {
