@@ -380,10 +380,8 @@ func (d *Dispatch) Prompt(
 		Silent: r.PromptsRefused() > 0 || d.isSilenced(to.Name, r) || !r.Urgent() && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
 	p.Request = d.dir.Settings().Shown(r, cp.Connector)
-	if d.lacksAccount(to, cp) {
-		to, p.To = connectors.Person{}, connectors.Person{}
-	}
-	if cp.Group == "" && r.State == permissions.Pending && to.Locked == "" && !slices.Contains(r.Asked, to.Name) {
+	notAsked := cp.Group == "" && r.State == permissions.Pending && to.Locked == "" && !slices.Contains(r.Asked, to.Name)
+	if d.lacksAccount(to, cp) || notAsked {
 		to, p.To = connectors.Person{}, connectors.Person{}
 	}
 	if to.Name == "" && cp.Group == "" { // a person who is not configured or asked, or not with this account, does not see the outcome
